@@ -1,0 +1,1 @@
+"""Hardware: parameters, RTL, registers, testbenches, proofs."""

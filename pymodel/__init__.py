@@ -1,0 +1,1 @@
+"""Models in plain Python: executable specification, traces, and what is built on them."""

@@ -1,0 +1,1 @@
+"""The kvnode command: one module a subcommand. Knows all; nothing imports it."""

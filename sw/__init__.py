@@ -1,0 +1,1 @@
+"""Software: the driver that engines use."""
