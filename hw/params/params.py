@@ -1,0 +1,209 @@
+"""The one parameter object: RTL, models, driver and reports are all built from it."""
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from hw.params.errors import ParameterError
+from hw.params.protocol import FRAME_BITS, FRAME_GENERATION_BITS, SLOT_GENERATION_BITS
+from hw.params.section import Section, param
+
+SLOTS_PER_FRAME = 1.25
+"""Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryParams(Section):
+    """Data path and memory channels."""
+
+    section: ClassVar[str] = "memory"
+    segment_bytes: int = param(
+        4096, "unit of striping, burst, CRC, transform, progress", low=512, high=4096, unit="bytes", power_of_two=True
+    )
+    beat_bytes: int = param(64, "word of the data path", low=16, high=128, unit="bytes", power_of_two=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CamParams(Section):
+    """Geometry of the block CAM; one bank with one set is a true CAM."""
+
+    section: ClassVar[str] = "cam"
+    banks: int = param(5, "banks, each with a hash of its own", low=1, high=16)
+    ways: int = param(8, "ways of a set", low=1, high=4096)
+    sets: int = param(
+        0, "sets of a bank, a power of two; 0: the fewest with 1.25 slots a frame", low=0, high=1 << FRAME_BITS
+    )
+    seed: int = param(1, "seed of the bank hashes; the driver writes what follows from it", low=0, high=2**63 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolParams(Section):
+    """A pool of equal frames."""
+
+    section: ClassVar[str] = "pools"
+    frame_bytes: int = param(4 << 20, "size of a frame", low=4 << 10, high=64 << 20, unit="bytes")
+    frames: int = param(16384, "frames of the pool", low=1, high=1 << FRAME_BITS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableParams(Section):
+    """Sizes of the tables of a slice."""
+
+    section: ClassVar[str] = "tables"
+    ports: int = param(4, "fabric ports", low=1, high=16)
+    rings_per_port: int = param(4, "rings of a port", low=1, high=16)
+    partitions: int = param(16, "partition table entries", low=1, high=64)
+    models: int = param(64, "model table entries", low=1, high=256)
+    sessions: int = param(1024, "open sessions", low=1, high=65536)
+    pins_per_ring: int = param(2048, "pin table entries of a ring", low=1, high=65536)
+    parked_reads: int = param(64, "READs that can wait for a seal", low=1, high=4096)
+    lookup_keys: int = param(256, "keys of one LOOKUP", low=1, high=4096)
+    victims: int = param(64, "victim FIFO of a partition", low=1, high=1024)
+    scan_frames: int = param(64, "frames that the replacement hand sees in one step", low=1, high=256)
+    scan_steps: int = param(2, "steps of the hand for an ALLOC that evicts", low=1, high=16)
+    generation_bits: int = param(
+        FRAME_GENERATION_BITS, "generation counter of a frame", low=2, high=FRAME_GENERATION_BITS
+    )
+    slot_generation_bits: int = param(
+        SLOT_GENERATION_BITS, "generation counter of a pin or session slot", low=2, high=SLOT_GENERATION_BITS
+    )
+    stamp_bits: int = param(8, "scope stamp of partition and model in a frame", low=1, high=32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayParams(Section):
+    """How a trace is replayed: the workload that goes with the hardware."""
+
+    section: ClassVar[str] = "replay"
+    seed: int = param(0, "seed of schedule and payloads", low=0, high=2**63 - 1)
+    in_flight: int = param(8, "requests in flight", low=1, high=1024)
+    decode: bool = param(True, "append the blocks of each request's output")
+    block_tokens: int = param(512, "tokens of a block in the trace", low=1, high=65536)
+    block_bytes: int = param(1024, "stored bytes of a block, scaled down", low=64, high=64 << 20, unit="bytes")
+    partitions: int = param(1, "partitions that the conversations are spread over", low=1, high=64)
+    models: int = param(1, "models that the conversations are spread over", low=1, high=256)
+    ports: int = param(1, "ports that requests arrive at, in turn", low=1, high=16)
+    quota: float = param(1.0, "quota of a partition, as a fraction of the pool", low=0.001, high=1.0)
+    guarantee: float = param(0.0, "guarantee of a partition, as a fraction of an equal share", low=0.0, high=1.0)
+    retire_model_at: float = param(
+        0.0, "retire the last model after this fraction of requests; 0: never", low=0, high=1
+    )
+    lose_port_at: float = param(0.0, "lose the last port after this fraction of requests; 0: never", low=0, high=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Params:
+    """All parameters. Raises ParameterError for a value out of range or a contradiction."""
+
+    memory: MemoryParams = field(default_factory=MemoryParams)
+    cam: CamParams = field(default_factory=CamParams)
+    pools: tuple[PoolParams, ...] = (PoolParams(),)
+    tables: TableParams = field(default_factory=TableParams)
+    replay: ReplayParams = field(default_factory=ReplayParams)
+
+    def __post_init__(self) -> None:
+        def require(good: bool, message: str) -> None:
+            if not good:
+                raise ParameterError(f"parameters contradict each other: {message}")
+
+        cam, memory, replay, tables = self.cam, self.memory, self.replay, self.tables
+        require(1 <= len(self.pools) <= 16, f"{len(self.pools)} pools, expected 1 to 16")
+        require(
+            self.frames <= 1 << FRAME_BITS, f"pools have {self.frames:,} frames in all, at most {1 << FRAME_BITS:,}"
+        )
+        require(
+            self.cam_sets & (self.cam_sets - 1) == 0, f"cam.sets = {cam.sets}, expected a power of two, or 0 to derive"
+        )
+        require(
+            self.cam_slots >= self.frames,
+            f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames, expected a slot a frame",
+        )
+        largest = 0
+        for i, pool in enumerate(self.pools):
+            require(
+                pool.frame_bytes % memory.segment_bytes == 0,
+                f"pools.{i}.frame_bytes = {pool.frame_bytes} is no multiple of"
+                f" memory.segment_bytes = {memory.segment_bytes}",
+            )
+            largest = max(largest, pool.frame_bytes)
+        require(
+            replay.block_bytes <= largest,
+            f"replay.block_bytes = {replay.block_bytes} exceeds the largest frame, {largest} bytes",
+        )
+        for name in ("partitions", "models", "ports"):
+            wanted, have = getattr(replay, name), getattr(tables, name)
+            require(wanted <= have, f"replay.{name} = {wanted} exceeds tables.{name} = {have}")
+        require(
+            not replay.retire_model_at or replay.models > 1,
+            "replay.retire_model_at needs a model that stays: replay.models of 2 or more",
+        )
+        require(
+            not replay.lose_port_at or replay.ports > 1,
+            "replay.lose_port_at needs a port that stays: replay.ports of 2 or more",
+        )
+
+    @property
+    def frames(self) -> int:
+        """Frames of a slice, over all pools."""
+        return sum(pool.frames for pool in self.pools)
+
+    @property
+    def cam_sets(self) -> int:
+        """Sets of a bank: as given, or the smallest power of two with 1.25 slots a frame."""
+        if self.cam.sets:
+            return self.cam.sets
+        needed = math.ceil(SLOTS_PER_FRAME * self.frames / (self.cam.banks * self.cam.ways))
+        return 1 << (needed - 1).bit_length()
+
+    @property
+    def cam_slots(self) -> int:
+        """Slots of the block CAM."""
+        return self.cam.banks * self.cam_sets * self.cam.ways
+
+    @property
+    def rings(self) -> int:
+        """Rings of a slice, over all ports."""
+        return self.tables.ports * self.tables.rings_per_port
+
+    @cached_property
+    def hash(self) -> str:
+        """Twelve hexadecimal digits that name this set of parameters."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+
+TINY = Params(
+    memory=MemoryParams(segment_bytes=512, beat_bytes=16),
+    cam=CamParams(banks=2, ways=2, sets=2),
+    pools=(PoolParams(frame_bytes=4096, frames=4),),
+    tables=TableParams(
+        ports=2,
+        rings_per_port=2,
+        partitions=2,
+        models=2,
+        sessions=2,
+        pins_per_ring=2,
+        parked_reads=2,
+        lookup_keys=4,
+        victims=2,
+        scan_frames=2,
+        generation_bits=4,
+        slot_generation_bits=4,
+        stamp_bits=2,
+    ),
+)
+"""The smallest slice with all its parts: for proofs and exhaustive tests."""
+
+DEFAULT = Params()
+"""A slice of 16,384 frames of 4 MiB."""
+
+LARGE = Params(
+    memory=MemoryParams(beat_bytes=128),
+    pools=(PoolParams(frame_bytes=4 << 20, frames=1 << FRAME_BITS),),
+    tables=TableParams(ports=8, partitions=64, models=256, sessions=16384, parked_reads=256),
+)
+"""A slice of 1 Mi frames of 4 MiB."""
+
+PRESETS = {"TINY": TINY, "DEFAULT": DEFAULT, "LARGE": LARGE}
