@@ -1,0 +1,41 @@
+# `make run` and `make test` do all set-up themselves, once, in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := .venv/run.stamp
+TEST := .venv/test.stamp
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint docs bench nightly clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: $(RUN) ## replay a trace through the models and write a report
+	@$(BIN)/python -m scripts.demo
+
+test: $(TEST) ## every test but the nightly ones; fails too when a planned test has no result
+	@$(BIN)/pytest -n $(JOBS) --testplan
+
+lint: $(TEST) ## formatting, lint, types
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/mypy --no-error-summary
+
+docs: $(TEST) ## build/docs/index.html; a warning is an error
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+
+bench: $(TEST) ## every benchmark: figure, target, limit, ratio
+	@for name in $$($(BIN)/kvnode bench --list); do $(BIN)/kvnode bench $$name || exit; done
+
+nightly: $(TEST) ## the long tests, then the benchmarks
+	@$(BIN)/pytest -n $(JOBS) -m nightly
+	@$(MAKE) --no-print-directory bench
+
+clean: ## remove what was built, and .venv
+	rm -rf .venv build
+
+$(RUN) $(TEST): .venv/%.stamp: pyproject.toml constraints.txt scripts/setup.py
+	@command -v $(PYTHON) >/dev/null || { echo "kvnode: $(PYTHON) is not on PATH (Debian package python3)" >&2; exit 2; }
+	@$(PYTHON) scripts/setup.py $*

@@ -1,0 +1,1 @@
+"""The hardware in Amaranth: one component a file, one concept a component."""

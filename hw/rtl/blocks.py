@@ -1,0 +1,13 @@
+"""The blocks that can be emitted, by name, and how each is built from the parameters."""
+
+from collections.abc import Callable
+
+from amaranth.lib import wiring
+
+from hw.params import Params
+from hw.rtl.transform import Crc32c
+
+BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
+    "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
+}
+"""A block's name is also the name of its top module in Verilog."""

@@ -1,0 +1,93 @@
+"""Verilog of a component, and the map from its flat ports back to the layouts they came from."""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amaranth.back import rtlil
+from amaranth.hdl import Shape, ValueCastable
+from amaranth.lib import data, enum, wiring
+from amaranth.lib.wiring import In
+from pyosys import libyosys
+
+PASSES = ("proc", "memory_collect", "setattr -unset init w:*", "opt_clean -purge")
+"""Makes Verilog with one register or one expression a statement.
+
+Registers get no initial value: silicon has none, so reset alone leads to a known state, and simulation shows it.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emission:
+    """A component as text.
+
+    - `name`: the top module.
+    - `verilog`: the whole design; clock `clk`, synchronous active-high reset `rst`.
+    - `ports`: name to `{direction, width, shape}`; see `describe` for the shape.
+    """
+
+    name: str
+    verilog: str
+    ports: dict[str, dict[str, Any]]
+
+    @property
+    def signal_map(self) -> str:
+        """The ports as JSON text."""
+        return json.dumps({"top": self.name, "ports": self.ports}, indent=2) + "\n"
+
+    def write(self, directory: Path) -> tuple[Path, Path]:
+        """Write `NAME.v` and `NAME.json` into `directory` and return their paths."""
+        directory.mkdir(parents=True, exist_ok=True)
+        files = directory / f"{self.name}.v", directory / f"{self.name}.json"
+        for file, text in zip(files, (self.verilog, self.signal_map), strict=True):
+            file.write_text(text)
+        return files
+
+
+def emit(component: wiring.Component, name: str) -> Emission:
+    """Return `component` as Verilog with the top module `name`, and its ports."""
+    return Emission(name=name, verilog=_verilog(rtlil.convert(component, name=name)), ports=_ports(component))
+
+
+def describe(shape: Any) -> dict[str, Any]:
+    """Return a shape as plain data.
+
+    `{"width": w}`, and for a number `"signed"`, for an enumeration `"members"` (name to value), for a structure
+    `"fields"` (name to shape, each with its `"offset"` in bits), for an array `"length"` and `"element"`.
+    """
+    if isinstance(shape, type) and issubclass(shape, data.View):
+        shape = data.Layout.cast(shape)
+    width = Shape.cast(shape).width
+    if isinstance(shape, data.ArrayLayout):
+        return {"width": width, "length": shape.length, "element": describe(shape.elem_shape)}
+    if isinstance(shape, data.Layout):
+        return {"width": width, "fields": {str(key): describe(f.shape) | {"offset": f.offset} for key, f in shape}}
+    if isinstance(shape, enum.EnumMeta):
+        return {"width": width, "members": {member.name: member.value for member in shape}}
+    return {"width": width, "signed": Shape.cast(shape).signed}
+
+
+def _ports(component: wiring.Component) -> dict[str, dict[str, Any]]:
+    """Return every port of the top module, clock and reset left out."""
+    ports = {}
+    for path, member, _ in component.signature.flatten(component):
+        shape = describe(member.shape)
+        ports["__".join(map(str, path))] = {
+            "direction": "in" if member.flow is In else "out",
+            "width": shape["width"],
+            "shape": shape,
+        }
+    return ports
+
+
+def _verilog(text: str) -> str:
+    """Return RTLIL as Verilog; without attributes, so that equal designs are equal text wherever they lie."""
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = Path(directory, "design.il"), Path(directory, "design.v")
+        source.write_text(text)
+        design = libyosys.Design()
+        for command in (f"read_rtlil {source}", *PASSES, f"write_verilog -noattr {target}"):
+            design.run_pass(f"tee -q {command}")
+        return target.read_text()

@@ -1,0 +1,1 @@
+"""Testbenches: what every bench is made of, and one folder of cocotb tests a block."""

