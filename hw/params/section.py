@@ -24,7 +24,8 @@ def param(
 
 def expected(f: Field) -> str:
     """What a parameter takes, in words: 'a power of two from 16 to 128 (bytes)'."""
-    kind = {int: "an integer", float: "a number", bool: "true or false"}[f.type]
+    declared: Any = f.type
+    kind = {int: "an integer", float: "a number", bool: "true or false"}[declared]
     if f.metadata["power_of_two"]:
         kind = "a power of two"
     low, high, unit = (f.metadata[name] for name in ("low", "high", "unit"))
@@ -34,7 +35,7 @@ def expected(f: Field) -> str:
 
 def check(name: str, f: Field, value: Any) -> None:
     """Raise ParameterError unless ``value`` is of the type and in the range of its declaration."""
-    accepted = (int, float) if f.type is float else f.type
+    accepted: Any = (int, float) if f.type is float else f.type
     good = isinstance(value, accepted) and isinstance(value, bool) == (f.type is bool)
     if good and f.metadata["low"] is not None:
         good = f.metadata["low"] <= value <= f.metadata["high"]

@@ -1,0 +1,211 @@
+"""Internal operations: what happens in the slice by itself, and when each is legal.
+
+Hardware chooses the moment; an operation that is not legal where it stands in the log raises IllegalOperation.
+"""
+
+from typing import TypeVar
+
+from hw.params import orderlog as log
+from hw.params.errors import KvnodeError
+from hw.params.orderlog import Hand, Timer
+from hw.params.protocol import FrameState, Status
+from pymodel.spec.blocks import reading, start_read
+from pymodel.spec.core import Core, Refused
+from pymodel.spec.state import NOBODY, Fencing, Frame, Reading, Session
+
+T = TypeVar("T")
+
+
+class IllegalOperation(KvnodeError):
+    """The order log has an entry that is not legal at its place."""
+
+
+def present(value: T | None, why: str) -> T:
+    """The value that a log entry stands on, or else reject the entry."""
+    if value is None:
+        raise IllegalOperation(why)
+    return value
+
+
+def legal(good: bool, why: str) -> None:
+    """Reject the log entry unless ``good``."""
+    if not good:
+        raise IllegalOperation(why)
+
+
+def landed(core: Core, op: log.Landed) -> None:
+    """Memory answers writes of a frame, in order of segments; an error stops the landed prefix."""
+    frame = core.frames[op.frame]
+    legal(1 <= op.segments <= frame.accepted - frame.answered, f"frame {op.frame} has no such writes unanswered")
+    good = op.segments - (not op.ok)
+    if frame.landed == frame.answered:
+        frame.landed += good
+    frame.answered += op.segments
+    if frame.state is FrameState.WRITING:
+        session = core.sessions.get(frame.session)
+        if session is not None:
+            session.settled += op.segments
+    core.note(frame)
+
+
+def sealed(core: Core, op: log.Sealed) -> None:
+    """A waiting SEAL with all writes answered: the done bit, or MEM_ERROR, or STALE."""
+    frame = core.frames[op.frame]
+    waiting = present(frame.sealing, f"frame {op.frame} waits for no seal")
+    legal(frame.answered == frame.accepted, f"frame {op.frame} has writes unanswered")
+    if not core.alive(frame):
+        core.drain(frame)
+        return
+    frame.sealing = None
+    if frame.landed < frame.accepted:
+        core.drain(frame)
+        core.finish(*waiting, Status.MEM_ERROR)
+        return
+    frame.state = FrameState.SEALED
+    core.note(frame)
+    core.tell_partition(frame, stored=True)
+    core.finish(*waiting, Status.OK)
+
+
+def read_done(core: Core, op: log.ReadDone) -> None:
+    """The bytes have left; a block that memory returned damaged dies."""
+    started = present(core.reads.pop((op.ring, op.tag), None), f"ring {op.ring} has no READ {op.tag} under way")
+    frame, command = started.frame, started.command
+    frame.reads -= 1
+    if not op.ok:
+        if frame.state in (FrameState.WRITING, FrameState.SEALED):
+            core.drain(frame)
+        core.finish(op.ring, op.tag, Status.POISON)
+        return
+    if not core.rings[op.ring].lost:
+        result = core.outstanding[op.ring, op.tag]
+        result.count = command.count
+        result.data = b"".join(frame.segments[command.segment : command.segment + command.count])
+    core.finish(op.ring, op.tag, Status.OK)
+
+
+def drained(core: Core, op: log.Drained) -> None:
+    """DRAINING to FREE, once no pin is left and every memory access has been answered."""
+    frame = core.frames[op.frame]
+    legal(drainable(frame), f"frame {op.frame} is not DRAINING, or is held, or has writes unanswered")
+    core.free(frame)
+
+
+def drainable(frame: Frame) -> bool:
+    """Whether ``drained`` is legal."""
+    return frame.state is FrameState.DRAINING and not frame.held and frame.answered == frame.accepted
+
+
+def expired(core: Core, op: log.Expired) -> None:
+    """A parked read gives up PENDING; a session whose fence is not answered dies."""
+    if op.timer is Timer.PARKED_READ:
+        parked = present(core.parked.at(op.slot), f"no READ is parked in slot {op.slot}")
+        core.parked.release(op.slot)
+        core.finish(parked.ring.id, parked.tag, Status.PENDING)
+    else:
+        legal(op.slot in core.fenced, f"session {op.slot} is not migrating")
+        core.end_session(op.slot)
+
+
+def fenced(core: Core, op: log.Fenced) -> None:
+    """A migrating session changes rings, once all writes that the old ring counted have been answered."""
+    session = present(core.fenced.get(op.slot), f"session {op.slot} is not migrating")
+    legal(passable(session), f"session {op.slot} has writes to wait for")
+    fence = close_fence(core, op.slot, session)
+    session.former, session.ring = session.ring, fence.target
+    session.former.sessions -= 1
+    session.ring.sessions += 1
+    core.finish(fence.target.id, fence.tag, Status.OK)
+
+
+def passable(session: Session) -> bool:
+    """Whether ``fenced`` is legal."""
+    fence = session.fence
+    if fence is None or fence.writes is None or fence.target.lost or session.ring.lost:
+        return False
+    return session.settled >= fence.writes
+
+
+def lost(core: Core, op: log.Lost) -> None:
+    """A ring is gone: its sessions are dead at once, the hands take out the rest."""
+    ring = core.rings[op.ring]
+    legal(ring.partition is not NOBODY or ring.administrative, f"ring {op.ring} is not bound")
+    ring.lost = True
+
+
+def step(core: Core, op: log.Step) -> None:
+    """A hand takes a dead entry out, or answers a parked READ that has something to be told."""
+    _STEPS[op.hand](core, op)
+
+
+def step_frames(core: Core, op: log.Step) -> None:
+    """The sweep drains a dead block."""
+    frame = core.frames[op.slot]
+    legal(dead(core, frame), f"frame {op.slot} is not dead")
+    core.drain(frame)
+
+
+def step_sessions(core: Core, op: log.Step) -> None:
+    """A session that lost its ring ends; one that lost the ring it was moving to stays."""
+    session = present(core.sessions.at(op.slot), f"session {op.slot} is free")
+    legal(forsaken(session), f"session {op.slot} has lost no ring")
+    if session.ring.lost:
+        core.end_session(op.slot)
+    else:
+        fence = close_fence(core, op.slot, session)
+        core.finish(fence.target.id, fence.tag, Status.UNAVAILABLE)
+
+
+def step_pins(core: Core, op: log.Step) -> None:
+    """A pin of a lost ring is returned."""
+    ring = core.rings[present(op.ring, "a step over pins names its ring")]
+    legal(ring.lost, f"{op.ring} is not lost")
+    present(ring.pins.at(op.slot), f"pin {op.slot} of {op.ring} is free").pins -= 1
+    ring.pins.release(op.slot)
+
+
+def step_parked(core: Core, op: log.Step) -> None:
+    """A parked READ starts, or is refused."""
+    parked = present(core.parked.at(op.slot), f"no READ is parked in slot {op.slot}")
+    verdict = answer(core, parked)
+    legal(verdict is not Status.PENDING, f"the READ in slot {op.slot} still has to wait")
+    core.parked.release(op.slot)
+    if verdict is Status.OK:
+        start_read(core, parked.ring, parked.tag, parked.command)
+    else:
+        core.finish(parked.ring.id, parked.tag, verdict)
+
+
+_STEPS = {
+    Hand.FRAMES: step_frames,
+    Hand.SESSIONS: step_sessions,
+    Hand.PINS: step_pins,
+    Hand.PARKED: step_parked,
+}
+
+
+def dead(core: Core, frame: Frame) -> bool:
+    """Whether the sweep has to take a frame out."""
+    return frame.state in (FrameState.WRITING, FrameState.SEALED) and not core.alive(frame)
+
+
+def forsaken(session: Session) -> bool:
+    """Whether a session has lost its ring, or the ring that it was moving to."""
+    return session.ring.lost or (session.fence is not None and session.fence.target.lost)
+
+
+def close_fence(core: Core, slot: int, session: Session) -> Fencing:
+    """The fence of a migrating session, which has none from here on."""
+    fence, session.fence = present(session.fence, f"session {slot} is not migrating"), None
+    del core.fenced[slot]
+    return fence
+
+
+def answer(core: Core, parked: Reading) -> Status:
+    """What a parked READ would be told now; PENDING: nothing yet."""
+    if parked.ring.lost:
+        return Status.UNAVAILABLE
+    try:
+        return reading(core, parked.ring, parked.command)
+    except Refused as refused:
+        return refused.status

@@ -1,0 +1,68 @@
+"""Bounded tables whose entries are named by slot and generation: pins, sessions, parked reads."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from hw.params.protocol import SlotId
+
+T = TypeVar("T")
+
+
+class Slots(Generic[T]):
+    """A table of ``size`` entries; the slot that has been free longest is taken next.
+
+    A slot's generation counts its uses, so that an identifier of an earlier use finds nothing. A slot whose counter
+    is at its limit leaves service until restart.
+    """
+
+    def __init__(self, size: int, generation_bits: int) -> None:
+        self._entries: list[T | None] = [None] * size
+        self._generations = [0] * size
+        self._free = deque(range(size))
+        self._used = 0
+        self._limit = (1 << generation_bits) - 1
+
+    def take(self, entry: T) -> SlotId | None:
+        """Put ``entry`` into a free slot; None when there is none."""
+        if not self._free:
+            return None
+        slot = self._free.popleft()
+        self._entries[slot] = entry
+        self._used += 1
+        return SlotId(slot, self._generations[slot])
+
+    def get(self, name: SlotId) -> T | None:
+        """The entry of that slot in that generation, if it is still there."""
+        if self._generations[name.slot] != name.generation:
+            return None
+        return self._entries[name.slot]
+
+    def at(self, slot: int) -> T | None:
+        """The entry that is in ``slot`` now."""
+        return self._entries[slot]
+
+    def name(self, slot: int) -> SlotId:
+        """The identifier of the entry that is in ``slot`` now."""
+        return SlotId(slot, self._generations[slot])
+
+    def release(self, slot: int) -> None:
+        """Take the entry out: its identifier is stale from here on."""
+        self._entries[slot] = None
+        self._used -= 1
+        if self._generations[slot] < self._limit:
+            self._generations[slot] += 1
+            self._free.append(slot)
+
+    def __len__(self) -> int:
+        return self._used
+
+    def __contains__(self, name: SlotId) -> bool:
+        """Whether the table has such a slot at all."""
+        return 0 <= name.slot < len(self._entries)
+
+    def items(self) -> Iterator[tuple[int, T]]:
+        """(slot, entry) of every entry, by slot."""
+        for slot, entry in enumerate(self._entries):
+            if entry is not None:
+                yield slot, entry

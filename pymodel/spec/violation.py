@@ -1,0 +1,15 @@
+"""How the specification says that it broke its own contract."""
+
+
+class InvariantViolation(AssertionError):
+    """An invariant of the contract, by its number, does not hold."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(f"invariant {number}: {message}")
+        self.number = number
+
+
+def invariant(number: int, holds: bool, message: str) -> None:
+    """Raise InvariantViolation unless ``holds``."""
+    if not holds:
+        raise InvariantViolation(number, message)
