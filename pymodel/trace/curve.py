@@ -30,11 +30,11 @@ class Curve:
 
     def hit_rate(self, frames: int) -> float:
         """Block hits per reference with `frames` frames."""
-        return int(self.block_hits[min(frames, self.deepest)]) / self.references
+        return int(self.block_hits[min(frames, self.deepest)]) / max(self.references, 1)
 
     def prefix_hit_rate(self, frames: int) -> float:
         """Prefix hits per reference with `frames` frames."""
-        return int(self.prefix_hits[min(frames, self.deepest)]) / self.references
+        return int(self.prefix_hits[min(frames, self.deepest)]) / max(self.references, 1)
 
 
 def lru_curve(trace: Trace) -> Curve:
@@ -45,24 +45,25 @@ def lru_curve(trace: Trace) -> Curve:
 def optimum_curve(trace: Trace) -> Curve:
     """The curve of Belady's MIN, which knows the future and stores every block it is given.
 
-    Near O(references x blocks still needed / 64). No policy that fetches on demand hits more often, whatever it looks
-    at; one that may also decline to store a block gains at most what one more frame would.
+    About O(references x blocks still needed / 64). MIN has the most hits, counted at each reference, of all policies
+    that store what they are given (Belady, IBM Systems Journal 5(2), 1966), and every prefix hit is one of those: so
+    no such policy's prefix hits exceed MIN's hits, and where the two curves of MIN agree its prefix hits are the most
+    possible. A policy that may decline to store a block gains at most what one more frame would.
     """
     return _curve("optimum", trace, kernels.optimum_distances)
 
 
+def previous_uses(trace: Trace) -> kernels.Ints:
+    """[references] position of the previous reference to the same block, -1 for the first."""
+    bound = int(trace.ids.max(initial=-1)) + 1
+    if bound <= 4 * len(trace.ids):  # ids given out in sequence can index a table as they are
+        return kernels.previous_uses(trace.ids, bound)
+    distinct, dense = np.unique(trace.ids, return_inverse=True)
+    return kernels.previous_uses(dense, len(distinct))
+
+
 def _curve(policy: str, trace: Trace, distances_of: Callable[[kernels.Ints, kernels.Offsets], kernels.Ints]) -> Curve:
-    ids, distinct = _dense(trace.ids)
-    distances = distances_of(kernels.previous_uses(ids, distinct), trace.offsets)
+    distances = distances_of(previous_uses(trace), trace.offsets)
     deepest = int(distances.max(where=distances < kernels.ABSENT, initial=0))
     block, prefix = kernels.count_distances(distances, trace.offsets, deepest)
-    return Curve(policy, len(ids), np.cumsum(block), np.cumsum(prefix))
-
-
-def _dense(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """The same ids as numbers below a bound that a table can have; ids given out in sequence stay as they are."""
-    bound = int(ids.max(initial=-1)) + 1
-    if bound <= 4 * len(ids):
-        return ids, bound
-    distinct, dense = np.unique(ids, return_inverse=True)
-    return dense, len(distinct)
+    return Curve(policy, len(trace.ids), np.cumsum(block), np.cumsum(prefix))

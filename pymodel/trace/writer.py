@@ -4,6 +4,7 @@ import gzip
 import os
 import tempfile
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -21,34 +22,27 @@ def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) ->
     Raises:
         InputError: the file cannot be written.
     """
-    target = Path(path)
-    if not target.name or target.is_dir():
-        raise InputError(f"{path or '(empty path)'}: not a file name, expected where to write the trace")
-    encode = msgspec.json.Encoder().encode
-    count = 0
+    target = Path(os.path.realpath(path))
+    if not os.fspath(path) or (target.exists() and not target.is_file()):
+        raise InputError(f"{path or '(empty path)'}: not a regular file, expected where to write the trace")
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as raw:
-            try:
-                packed = target.suffix == ".gz"
-                out = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if packed else raw
-                for count, request in enumerate(requests, 1):  # noqa: B007 (the count is the result)
-                    out.write(encode(request))
-                    out.write(b"\n")
-                if packed:
-                    out.close()
-                raw.close()
-                os.chmod(raw.name, 0o666 & ~_umask())
-                os.replace(raw.name, target)
-            except BaseException:
-                os.unlink(raw.name)
-                raise
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+            finished = Path(folder, target.name)
+            count = _write(finished, requests)
+            os.replace(finished, target)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}, expected a writable folder and enough room") from None
     return count
 
 
-def _umask() -> int:
-    """The process's file mode mask, which temporary files do not follow."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _write(path: Path, requests: Iterable[Request]) -> int:
+    encode = msgspec.json.Encoder().encode
+    count = 0
+    with (
+        open(path, "wb") as raw,
+        gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw) as out,
+    ):
+        for request in requests:
+            out.write(encode(request) + b"\n")
+            count += 1
+    return count

@@ -1,0 +1,37 @@
+"""The benchmarks of `kvnode bench`: one module each, named as on the command line, with a `run(trace)`.
+
+`run` takes the path of a trace or None and returns a `Result`. Its docstring says what is measured, against what.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured number, what is asked of it, and what could at best be had."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    limit: float | None = None
+    ok: bool | None = None  # None: nothing is asked of it
+
+    @classmethod
+    def at_most(cls, name: str, value: float, unit: str, target: float, limit: float | None = None) -> "Figure":
+        """A figure that must not exceed its target."""
+        return cls(name=name, value=value, unit=unit, target=target, limit=limit, ok=value <= target)
+
+    @classmethod
+    def at_least(cls, name: str, value: float, unit: str, target: float, limit: float | None = None) -> "Figure":
+        """A figure that must reach its target."""
+        return cls(name=name, value=value, unit=unit, target=target, limit=limit, ok=value >= target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a benchmark found, and on what input."""
+
+    figures: list[Figure]
+    input: str
+    seed: int | None  # None: nothing was drawn
