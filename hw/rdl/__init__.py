@@ -1,0 +1,5 @@
+"""Registers: kvnode.rdl is their one source, all else is generated from it."""
+
+from hw.rdl.registers import Field, Register, register_map
+
+__all__ = ["Field", "Register", "register_map"]

@@ -1,0 +1,48 @@
+"""The interface that every transport implements: registers, commands out, completions and messages in."""
+
+from abc import ABC, abstractmethod
+
+from hw.params.commands import Command, Completion, Message
+from hw.params.params import Params
+from hw.params.protocol import RingId
+
+Arrival = Completion | Message
+
+
+class Transport(ABC):
+    """One slice, reached in some way. Not thread-safe.
+
+    ``submit`` hands over one command of a ring; its tag must not be outstanding on that ring. Completions arrive in any
+    order, each exactly once. A WRITE's data must not change, a READ's ``into`` not be read, before the completion.
+    Administrative commands go out under the stamp ``hw.params.protocol.REGISTERS``.
+    """
+
+    params: Params
+
+    @abstractmethod
+    def read_register(self, offset: int) -> int:
+        """The 32-bit register at a byte offset; RegisterError where there is none."""
+
+    @abstractmethod
+    def write_register(self, offset: int, value: int) -> None:
+        """Write it; RegisterError for read-only registers, and for reserved or read-only bits that are set."""
+
+    @abstractmethod
+    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        """Queue a command; a READ that ends OK fills ``into``, if that is of its length."""
+
+    @abstractmethod
+    def poll(self) -> list[Arrival]:
+        """Let the device work until something arrives; empty only when nothing is outstanding."""
+
+    @abstractmethod
+    def lose(self, ring: RingId) -> None:
+        """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE."""
+
+    @abstractmethod
+    def counters(self) -> dict[str, int]:
+        """The device's event counters, and its frames by state (``frames_free``, ...)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the transport holds."""

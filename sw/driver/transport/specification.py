@@ -1,0 +1,86 @@
+"""The executable specification as a device, in this process."""
+
+from itertools import count
+
+from hw.params import orderlog as log
+from hw.params.commands import Command, Completion, SetEpoch
+from hw.params.orderlog import Timer
+from hw.params.params import Params
+from hw.params.protocol import REGISTERS, FrameState, RingId
+from pymodel.spec import Slice
+from pymodel.spec.scheduler import Scheduler
+from sw.driver.transport.base import Arrival, Transport
+from sw.driver.transport.registers import RegisterFile
+
+
+class SpecificationTransport(Transport):
+    """Runs commands and internal operations in a seeded order. Time passes only when nothing else can happen:
+    then the oldest parked READ or unanswered fence expires."""
+
+    def __init__(self, params: Params, seed: int = 0) -> None:
+        self.params = params
+        self._slice = Slice(params)
+        self._scheduler = Scheduler(self._slice, seed)
+        self._registers = RegisterFile(params, {"CONTROL.start": self._start, "CONTROL.restart": self._restart})
+        self._registers.set("STATUS", "ready", 1)
+        self._into: dict[tuple[RingId, int], memoryview] = {}
+        self._arrived: list[Arrival] = []
+        self._register_tags = count(1 << 32)
+
+    def read_register(self, offset: int) -> int:
+        return self._registers.read(offset)
+
+    def write_register(self, offset: int, value: int) -> None:
+        self._registers.write(offset, value)
+
+    def _start(self) -> None:
+        epoch = self._registers.get("EPOCH_HIGH") << 32 | self._registers.get("EPOCH_LOW")
+        self._slice.execute(log.Taken(REGISTERS, next(self._register_tags), SetEpoch(epoch)))
+        self._registers.set("STATUS", "started", int(self._slice.core.epoch != 0))
+
+    def _restart(self) -> None:
+        self._arrived += self._scheduler.inject(log.Restarted())
+        self._registers.set("STATUS", "started", 0)
+
+    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        if into is not None:
+            self._into[ring, tag] = into
+        self._scheduler.submit(ring, tag, command)
+
+    def poll(self) -> list[Arrival]:
+        arrived, self._arrived = self._arrived, []
+        while not arrived:
+            if not self._scheduler.idle:
+                arrived = self._scheduler.step()
+            elif not self._expire():
+                break
+        for arrival in arrived:
+            if isinstance(arrival, Completion):
+                into = self._into.pop((arrival.ring, arrival.tag), None)
+                if into is not None and len(into) == len(arrival.data):
+                    into[:] = arrival.data
+        return arrived
+
+    def _expire(self) -> bool:
+        """Let the oldest timer run out, if there is one."""
+        core = self._slice.core
+        for slot, _ in core.parked.items():
+            self._arrived += self._scheduler.inject(log.Expired(Timer.PARKED_READ, slot))
+            return True
+        for slot in core.fenced:
+            self._arrived += self._scheduler.inject(log.Expired(Timer.FENCE, slot))
+            return True
+        return False
+
+    def lose(self, ring: RingId) -> None:
+        self._arrived += self._scheduler.inject(log.Lost(ring))
+
+    def counters(self) -> dict[str, int]:
+        core = self._slice.core
+        states = {f"frames_{state.name.lower()}": 0 for state in FrameState}
+        for frame in core.frames:
+            states[f"frames_{frame.state.name.lower()}"] += 1
+        return dict(core.counters) | states
+
+    def close(self) -> None:
+        """Nothing is held."""
