@@ -10,9 +10,9 @@ import click
 from hw.params import InputError
 
 COMMANDS = {
-    "emit": "scripts.emit:emit",
+    "emit": ("scripts.emit:emit", "Verilog of a block, and the map of its ports."),
 }
-"""Subcommand to `module:attribute`. A module is imported only when its command is asked for."""
+"""Subcommand to `module:attribute` and one line of help. A module is imported only when its command is asked for."""
 
 
 class LazyGroup(click.Group):
@@ -24,9 +24,18 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        try:
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise click.ClickException(
+                f"`kvnode {cmd_name}` needs the Python package {error.name!r}: `make test` installs all packages"
+            ) from error
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

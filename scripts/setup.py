@@ -43,7 +43,9 @@ def check_machine(level: str) -> None:
         found = ".".join(map(str, sys.version_info[:3]))
         raise MissingTool(f"Python {found} is too old: 3.11 or newer is needed (Debian package python3, from 12 on)")
     if not importlib.util.find_spec("ensurepip"):
-        raise MissingTool("Python has no ensurepip, so no virtual environment can be made (Debian package python3-venv)")
+        raise MissingTool(
+            "Python has no ensurepip, so no virtual environment can be made (Debian package python3-venv)"
+        )
     if level == "run":
         return
     for tool, package in TOOLS.items():
@@ -75,7 +77,8 @@ def pip(environment: Path, *arguments: str) -> None:
 def make_environment(path: Path) -> None:
     """Create the virtual environment, anew if the one there does not run."""
     python = path / "bin" / "python"
-    alive = os.access(python, os.X_OK) and subprocess.run([str(python), "-c", "import pip"], check=False).returncode == 0
+    probe = [str(python), "-c", "import pip"]
+    alive = os.access(python, os.X_OK) and subprocess.run(probe, check=False).returncode == 0
     venv.create(path, with_pip=True, clear=not alive)
 
 

@@ -1,16 +1,19 @@
 """Verilog of a component, and the map from its flat ports back to the layouts they came from."""
 
 import json
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Shape, ValueCastable
+from amaranth.hdl import Shape
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In
-from pyosys import libyosys
+
+from hw.params import KvnodeError
 
 PASSES = ("proc", "memory_collect", "setattr -unset init w:*", "opt_clean -purge")
 """Makes Verilog with one register or one expression a statement.
@@ -87,7 +90,26 @@ def _verilog(text: str) -> str:
     with tempfile.TemporaryDirectory() as directory:
         source, target = Path(directory, "design.il"), Path(directory, "design.v")
         source.write_text(text)
-        design = libyosys.Design()
-        for command in (f"read_rtlil {source}", *PASSES, f"write_verilog -noattr {target}"):
-            design.run_pass(f"tee -q {command}")
+        run_yosys(f"read_rtlil {source}", *PASSES, f"write_verilog -noattr {target}")
         return target.read_text()
+
+
+def run_yosys(*commands: str) -> str:
+    """Run Yosys commands on a new design and return their log. Raises KvnodeError with the end of it on failure.
+
+    A process of its own: Yosys numbers nets through the life of a process, and ends it at an error.
+    """
+    command = [sys.executable, "-c", YOSYS, *commands]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise KvnodeError(f"yosys failed: {' '.join((result.stdout + result.stderr).split()[-40:])}")
+    return result.stdout
+
+
+YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    design.run_pass(command)
+"""

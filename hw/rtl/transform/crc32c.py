@@ -1,6 +1,6 @@
 """CRC32C of each segment of a stream of beats."""
 
-from amaranth import *
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
