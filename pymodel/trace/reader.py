@@ -4,9 +4,10 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -35,18 +36,17 @@ class Trace:
         return len(self.offsets) - 1
 
     @classmethod
-    def of(cls, requests: list[Request]) -> "Trace":
-        """Flattens requests, keeping their order."""
-        count = len(requests)
-        sizes = np.fromiter((len(request.hash_ids) for request in requests), np.int64, count)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        return cls(
-            ids=np.fromiter(chain.from_iterable(request.hash_ids for request in requests), np.int64, offsets[-1]),
-            offsets=offsets,
-            timestamps=np.fromiter((request.timestamp for request in requests), np.int64, count),
-            input_lengths=np.fromiter((request.input_length for request in requests), np.int64, count),
-            output_lengths=np.fromiter((request.output_length for request in requests), np.int64, count),
-        )
+    def of(cls, requests: Iterable[Request]) -> "Trace":
+        """Flattens requests, keeping their order and none of the objects."""
+        ids, offsets, timestamps, inputs, outputs = (array("q") for _ in range(5))
+        offsets.append(0)
+        for request in requests:
+            ids.extend(request.hash_ids)
+            offsets.append(len(ids))
+            timestamps.append(request.timestamp)
+            inputs.append(request.input_length)
+            outputs.append(request.output_length)
+        return cls(*(np.frombuffer(values, np.int64) for values in (ids, offsets, timestamps, inputs, outputs)))
 
 
 def load_trace(path: str | os.PathLike[str], limit: int | None = None, *, block_tokens: int = BLOCK_TOKENS) -> Trace:
@@ -57,7 +57,7 @@ def load_trace(path: str | os.PathLike[str], limit: int | None = None, *, block_
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}, expected at least 1 request")
-    return Trace.of(list(islice(read_requests(path, block_tokens=block_tokens), limit)))
+    return Trace.of(islice(read_requests(path, block_tokens=block_tokens), limit))
 
 
 def read_requests(path: str | os.PathLike[str], *, block_tokens: int = BLOCK_TOKENS) -> Iterator[Request]:

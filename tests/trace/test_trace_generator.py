@@ -10,7 +10,6 @@ import pytest
 
 from hw.params.errors import InputError
 from pymodel.trace import (
-    Request,
     Trace,
     Workload,
     generate,
@@ -45,7 +44,7 @@ PUBLIC_OPTIMUM = {4_096: 0.3243, 16_384: 0.3664}
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return Trace.of(list(generate(Workload())))
+    return Trace.of(generate(Workload()))
 
 
 def test_the_default_trace_resembles_the_public_one(trace: Trace) -> None:
@@ -66,7 +65,7 @@ def test_the_default_trace_is_as_hard_to_cache_as_the_public_one(trace: Trace) -
 
 @pytest.mark.parametrize("seed", range(3))
 def test_short_gaps_make_a_short_trace_reuse_much_and_evict_much(seed: int) -> None:
-    trace = Trace.of(list(generate(Workload(requests=1_200, seed=seed, turn_gap_s=20))))
+    trace = Trace.of(generate(Workload(requests=1_200, seed=seed, turn_gap_s=20)))
     curve = lru_curve(trace)
     for frames in (2_048, 4_096):
         assert curve.prefix_hit_rate(frames) > 0.2
