@@ -31,6 +31,7 @@ class StreamMonitor(Monitor):
     """Watches one stream: reports each transfer, and checks that an offer stands unchanged until it is taken.
 
     - `fired`: the edge at the end of the cycle sampled last transfers a payload.
+    - `listeners`: called with the payload of every transfer.
     - `transfers`, `first_cycle`, `last_cycle`: number of transfers, and when the first and the last of them was.
     """
 
@@ -41,16 +42,12 @@ class StreamMonitor(Monitor):
         self.transfers = 0
         self.first_cycle = 0
         self.last_cycle = 0
-        self._listeners: list[Callable[[Any], None]] = []
+        self.listeners: list[Callable[[Any], None]] = []
         self._valid = getattr(bench.dut, f"{name}__valid")
         self._ready = getattr(bench.dut, f"{name}__ready")
         self._payload = getattr(bench.dut, f"{name}__payload")
         self._codec = bench.codec(f"{name}__payload")
         self._offer: int | None = None
-
-    def listen(self, listener: Callable[[Any], None]) -> None:
-        """Call `listener` with the payload of every transfer."""
-        self._listeners.append(listener)
 
     def sample(self) -> None:
         """Check the offer and report the transfer, if there is one."""
@@ -66,8 +63,14 @@ class StreamMonitor(Monitor):
             self.first_cycle = self.first_cycle if self.transfers else self.bench.cycle
             self.transfers += 1
             payload = self._codec.unpack(offer)
-            for listener in self._listeners:
+            for listener in self.listeners:
                 listener(payload)
+
+    def check_full_rate(self) -> None:
+        """Raise CheckError unless there was a transfer in every cycle from the first to the last."""
+        cycles = self.last_cycle - self.first_cycle + 1
+        if self.transfers != cycles:
+            raise CheckError(f"{self.name}: {self.transfers} transfers took {cycles} cycles")
 
     def reset(self) -> None:
         """An offer need not survive reset."""

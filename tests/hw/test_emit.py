@@ -1,0 +1,105 @@
+"""Emission: Verilog that Verilator has nothing to say about, equal for equal designs, with a map of its ports."""
+
+import json
+from pathlib import Path
+
+import pytest
+from amaranth import Module
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import DEFAULT, LARGE, PRESETS, TINY, KvnodeError
+from hw.rtl import emit as emit_module
+from hw.rtl.blocks import BLOCKS
+from hw.rtl.emit import describe, emit, run_yosys
+from hw.tb.structure import combinational_inputs
+from hw.tb.verilator import find_verilator
+
+WAIVERS = Path(emit_module.__file__).with_name("lint.vlt")
+
+
+class Leaky(wiring.Component):
+    """Breaks the stream rule: valid waits for ready."""
+
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += [self.o.payload.eq(self.i.payload), self.i.ready.eq(self.o.ready)]
+        m.d.comb += self.o.valid.eq(self.i.valid & self.o.ready)
+        return m
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("block", BLOCKS)
+def test_verilator_lint_is_silent(tmp_path: Path, block: str, preset: str) -> None:
+    verilog, _ = emit(BLOCKS[block](PRESETS[preset]), block).write(tmp_path)
+    assert find_verilator().lint(WAIVERS, verilog) == ""
+
+
+def test_lint_speaks_up(tmp_path: Path) -> None:
+    source = tmp_path / "top.v"
+    source.write_text("module top(input [3:0] a, output [2:0] b); assign b = a; endmodule\n")
+    assert "WIDTHTRUNC" in find_verilator().lint(WAIVERS, source)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_valid_never_waits_for_ready(block: str) -> None:
+    for outputs in ("*__valid", "*__payload"):
+        assert combinational_inputs(BLOCKS[block](TINY), outputs, "*__ready") == []
+
+
+def test_a_valid_that_waits_is_found() -> None:
+    assert combinational_inputs(Leaky(), "*__valid", "*__ready") == ["o__ready"]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_equal_designs_are_equal_text(block: str) -> None:
+    first, second, other = (emit(BLOCKS[block](params), block) for params in (DEFAULT, DEFAULT, LARGE))
+    assert first == second
+    assert first != other
+
+
+def test_map_has_every_field_of_every_port(tmp_path: Path) -> None:
+    _, signal_map = emit(BLOCKS["crc32c"](TINY), "crc32c").write(tmp_path)
+    ports = json.loads(signal_map.read_text())["ports"]
+    assert ports["beats__payload"] == {
+        "direction": "in",
+        "width": 134,
+        "shape": {
+            "width": 134,
+            "fields": {
+                "data": {"width": 128, "signed": False, "offset": 0},
+                "count": {"width": 5, "signed": False, "offset": 128},
+                "last": {"width": 1, "signed": False, "offset": 133},
+            },
+        },
+    }
+    assert {name: port["direction"] for name, port in ports.items() if "crcs" in name} == {
+        "crcs__payload": "out",
+        "crcs__valid": "out",
+        "crcs__ready": "in",
+    }
+
+
+def test_describe_names_enumerations_and_arrays() -> None:
+    class Colour(enum.Enum, shape=2):
+        RED = 1
+
+    class Pixel(data.Struct):
+        colour: Colour
+        levels: data.ArrayLayout(4, 3)
+
+    assert describe(Pixel) == {
+        "width": 14,
+        "fields": {
+            "colour": {"width": 2, "members": {"RED": 1}, "offset": 0},
+            "levels": {"width": 12, "length": 3, "element": {"width": 4, "signed": False}, "offset": 2},
+        },
+    }
+
+
+def test_yosys_errors_are_reported() -> None:
+    with pytest.raises(KvnodeError, match="No such command: frobnicate"):
+        run_yosys("frobnicate")
