@@ -61,24 +61,32 @@ class Replacement:
         """
         for _ in range(self._tables.scan_steps):
             self._advance(partition)
+        victim = self._queued(partition)
         steps_around = -(-len(partition.pool.frames) // self._tables.scan_frames)
         for _ in range(2 * steps_around + 1):
-            while partition.victims:
-                frame, generation = partition.victims.popleft()
-                if frame.generation == generation:
-                    frame.queued = False
-                    if self._evictable(frame, partition):
-                        return frame
+            if victim is not None:
+                break
             self._counters["replacement_stall_steps"] += 1
             self._advance(partition)
+            victim = self._queued(partition)
+        return victim
+
+    def _queued(self, partition: Partition) -> Frame | None:
+        """The oldest entry of the queue that is still a victim; those before it leave the queue."""
+        while partition.victims:
+            frame, generation = partition.victims.popleft()
+            if frame.generation == generation:
+                frame.queued = False
+                if self._candidate(frame, partition) and not (frame.referenced and self._alive(frame)):
+                    return frame
         return None
 
-    def _evictable(self, frame: Frame, partition: Partition) -> bool:
+    def _candidate(self, frame: Frame, partition: Partition) -> bool:
+        """Whether the block may go, and its frame be used once more."""
         return (
             frame.state is FrameState.SEALED
             and frame.partition is partition
             and not frame.held
-            and not (frame.referenced and self._alive(frame))
             and frame.generation < (1 << self._tables.generation_bits) - 1
         )
 
@@ -94,12 +102,7 @@ class Replacement:
         while partition.hand < end and len(partition.victims) < self._tables.victims:
             frame = frames[partition.hand]
             partition.hand += 1
-            if (
-                frame.partition is partition
-                and frame.state is FrameState.SEALED
-                and not frame.held
-                and not frame.queued
-            ):
+            if self._candidate(frame, partition) and not frame.queued:
                 if frame.referenced:
                     frame.referenced = False
                 else:
