@@ -20,7 +20,8 @@ def standing(core: Core, ring: Ring, name: SessionId, *, writing: bool = False) 
         return Status.STALE
     fence = session.fence
     moving_here = fence is not None and fence.target is ring
-    if ring not in (session.ring, session.former) and not moving_here:
+    known = ring in (session.ring, session.former) or moving_here
+    if not known or ring.partition is not session.ring.partition:
         return Status.DENIED
     if session.ring.lost:
         return Status.STALE
@@ -57,9 +58,9 @@ def migrate(core: Core, ring: Ring, op: Taken, command: c.Migrate, result: Compl
     session = found(core.sessions.get(command.session), Status.STALE)
     require(session.ring.partition is ring.partition, Status.DENIED)
     require(not session.ring.lost, Status.STALE)
+    require(session.fence is None, Status.PENDING)
     if session.ring is ring:
         return True
-    require(session.fence is None, Status.PENDING)
     session.fence = Fencing(ring, op.tag)
     core.fenced[command.session.slot] = session
     core.outputs.append(Fence(session.ring.id.port, session.ring.id, command.session))
