@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hw.params.commands import Completion, Event, Message
+from hw.params.commands import Command, Completion, Event, Message
 from hw.params.params import Params
-from hw.params.protocol import REGISTERS, FrameState, Handle, RingId, SessionId, Status
+from hw.params.protocol import REGISTERS, SLOT_GENERATION_BITS, FrameState, Handle, RingId, SessionId, Status
 from pymodel.spec.cam import BlockCam, Tag
 from pymodel.spec.replacement import Replacement
 from pymodel.spec.scope import Scope
@@ -50,7 +50,10 @@ def require(good: bool, status: Status) -> None:
 
 
 class Core:
-    """All that a slice remembers. ``outputs`` collects what the operation under way tells the ports."""
+    """All that a slice remembers. ``outputs`` collects what the operation under way tells the ports.
+
+    ``unfinished`` has the batched commands of which items are still to come, and the number of the next.
+    """
 
     def __init__(self, params: Params, node: int = 0, index: int = 0) -> None:
         self.params = params
@@ -72,11 +75,12 @@ class Core:
         self.rings = make_rings(self.params)
         self.rings[REGISTERS] = Ring(REGISTERS, Slots(0, 1), administrative=True)
         self.sessions: Slots[Session] = Slots(tables.sessions, tables.slot_generation_bits)
-        self.parked: Slots[Reading] = Slots(tables.parked_reads, tables.slot_generation_bits)
+        self.parked: Slots[Reading] = Slots(tables.parked_reads, SLOT_GENERATION_BITS)
         self.reads: dict[tuple[RingId, int], Reading] = {}
         self.fenced: dict[int, Session] = {}
         self.waiting: dict[int, Frame] = {}
         self.outstanding: dict[tuple[RingId, int], Completion] = {}
+        self.unfinished: dict[tuple[RingId, int], tuple[Command, int]] = {}
         self.replacement = Replacement(tables, self.partitions, self.alive, self.counters)
 
     # What is alive, and what a name means.

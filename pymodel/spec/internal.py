@@ -8,7 +8,7 @@ from typing import TypeVar
 from hw.params import orderlog as log
 from hw.params.errors import KvnodeError
 from hw.params.orderlog import Hand, Timer
-from hw.params.protocol import FrameState, Status
+from hw.params.protocol import REGISTERS, FrameState, Status
 from pymodel.spec.blocks import reading, start_read
 from pymodel.spec.core import Core, Refused
 from pymodel.spec.state import NOBODY, Fencing, Frame, Reading, Session
@@ -33,9 +33,15 @@ def legal(good: bool, why: str) -> None:
         raise IllegalOperation(why)
 
 
+def place(frames: list[Frame], index: int) -> Frame:
+    """The frame that a log entry names."""
+    legal(0 <= index < len(frames), f"there is no frame {index}")
+    return frames[index]
+
+
 def landed(core: Core, op: log.Landed) -> None:
     """Memory answers writes of a frame, in order of segments; an error stops the landed prefix."""
-    frame = core.frames[op.frame]
+    frame = place(core.frames, op.frame)
     legal(1 <= op.segments <= frame.accepted - frame.answered, f"frame {op.frame} has no such writes unanswered")
     good = op.segments - (not op.ok)
     if frame.landed == frame.answered:
@@ -50,7 +56,7 @@ def landed(core: Core, op: log.Landed) -> None:
 
 def sealed(core: Core, op: log.Sealed) -> None:
     """A waiting SEAL with all writes answered: the done bit, or MEM_ERROR, or STALE."""
-    frame = core.frames[op.frame]
+    frame = place(core.frames, op.frame)
     waiting = present(frame.sealing, f"frame {op.frame} waits for no seal")
     legal(frame.answered == frame.accepted, f"frame {op.frame} has writes unanswered")
     if not core.alive(frame):
@@ -86,7 +92,7 @@ def read_done(core: Core, op: log.ReadDone) -> None:
 
 def drained(core: Core, op: log.Drained) -> None:
     """DRAINING to FREE, once no pin is left and every memory access has been answered."""
-    frame = core.frames[op.frame]
+    frame = place(core.frames, op.frame)
     legal(drainable(frame), f"frame {op.frame} is not DRAINING, or is held, or has writes unanswered")
     core.free(frame)
 
@@ -128,7 +134,8 @@ def passable(session: Session) -> bool:
 
 def lost(core: Core, op: log.Lost) -> None:
     """A ring is gone: its sessions are dead at once, the hands take out the rest."""
-    ring = core.rings[op.ring]
+    ring = present(core.rings.get(op.ring), f"there is no ring {op.ring}")
+    legal(op.ring != REGISTERS, "registers are not lost")
     legal(ring.partition is not NOBODY or ring.administrative, f"ring {op.ring} is not bound")
     ring.lost = True
 
@@ -140,7 +147,7 @@ def step(core: Core, op: log.Step) -> None:
 
 def step_frames(core: Core, op: log.Step) -> None:
     """The sweep drains a dead block."""
-    frame = core.frames[op.slot]
+    frame = place(core.frames, op.slot)
     legal(dead(core, frame), f"frame {op.slot} is not dead")
     core.drain(frame)
 
@@ -158,7 +165,8 @@ def step_sessions(core: Core, op: log.Step) -> None:
 
 def step_pins(core: Core, op: log.Step) -> None:
     """A pin of a lost ring is returned."""
-    ring = core.rings[present(op.ring, "a step over pins names its ring")]
+    name = present(op.ring, "a step over pins names its ring")
+    ring = present(core.rings.get(name), f"there is no ring {name}")
     legal(ring.lost, f"{op.ring} is not lost")
     present(ring.pins.at(op.slot), f"pin {op.slot} of {op.ring} is free").pins -= 1
     ring.pins.release(op.slot)

@@ -10,7 +10,7 @@ from hw.params.params import Params
 from hw.params.protocol import Opcode, Status
 from pymodel.spec import admin, blocks, internal, sessions
 from pymodel.spec.core import Core, Refused, require
-from pymodel.spec.internal import legal
+from pymodel.spec.internal import legal, present
 from pymodel.spec.monitor import Monitor
 from pymodel.spec.state import NOBODY, Ring
 from pymodel.spec.validate import well_formed
@@ -75,9 +75,12 @@ class Slice:
 
     def _take(self, op: Taken) -> None:
         core = self.core
-        ring = core.rings[op.ring]
+        ring = present(core.rings.get(op.ring), f"there is no ring {op.ring}")
         name = (op.ring, op.tag)
-        legal((op.item == 0) == (name not in core.outstanding), f"item {op.item} of tag {op.tag} on {op.ring}")
+        if op.item == 0:
+            legal(name not in core.outstanding, f"tag {op.tag} of {op.ring} is outstanding already")
+        else:
+            legal(core.unfinished.get(name) == (op.command, op.item), f"item {op.item} is not next for {name}")
         result = core.outstanding.setdefault(name, Completion(*name))
         try:
             require(op.item > 0 or well_formed(core, op.command), Status.INVALID)
@@ -87,7 +90,10 @@ class Slice:
             result.status = refused.status
             complete = True
         if complete:
+            core.unfinished.pop(name, None)
             core.finish(*name, result.status)
+        elif isinstance(op.command, c.Lookup | c.Write):
+            core.unfinished[name] = (op.command, op.item + 1)
 
     def _admit(self, ring: Ring, command: Command) -> None:
         """What a well-formed command is refused for before it is looked at: UNAVAILABLE, DENIED."""

@@ -39,8 +39,8 @@ class Slots(Generic[T]):
         return self._entries[name.slot]
 
     def at(self, slot: int) -> T | None:
-        """The entry that is in ``slot`` now."""
-        return self._entries[slot]
+        """The entry that is in ``slot`` now; None also where there is no such slot."""
+        return self._entries[slot] if 0 <= slot < len(self._entries) else None
 
     def name(self, slot: int) -> SlotId:
         """The identifier of the entry that is in ``slot`` now."""

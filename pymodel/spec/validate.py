@@ -66,6 +66,7 @@ _SPECIAL: dict[type[Command], Callable[[Core, Any], bool]] = {
     c.Lookup: _lookup,
     c.Bind: _bind,
     c.DropPartition: lambda core, command: core.partitions[command.partition].pool is not NO_POOL,
+    c.Unpin: lambda core, command: 0 <= command.pin.slot < core.params.tables.pins_per_ring,
     c.SetModel: lambda core, command: command.state in (ModelState.LIVE, ModelState.READ_ONLY),
 }
 
