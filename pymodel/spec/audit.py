@@ -31,14 +31,16 @@ def _frames(core: Core) -> None:
         invariant(8, set(map(id, pool.free)) == set(map(id, free)), "the free list and the FREE frames differ")
     used = Counter(frame.partition.id for frame in core.frames if frame.partition is not NOBODY)
     for partition in core.partitions:
-        invariant(8, partition.used == used[partition.id], f"partition {partition.id} counts {partition.used} frames")
+        invariant(
+            8, partition.used == used[partition.id], "partition {} counts {} frames", partition.id, partition.used
+        )
     indexed = 0
     for frame in core.frames:
         owned = frame.state not in (FrameState.FREE, FrameState.QUARANTINED)
-        invariant(8, owned == (frame.partition is not NOBODY), f"frame {frame.index} is {frame.state.name}")
+        invariant(8, owned == (frame.partition is not NOBODY), "frame {} is {}", frame.index, frame.state.name)
         if frame.state in (FrameState.WRITING, FrameState.SEALED):
             indexed += 1
-            invariant(6, core.cam.find(frame.tag) == frame.index, f"frame {frame.index} is not under its tag")
+            invariant(6, core.cam.find(frame.tag) == frame.index, "frame {} is not under its tag", frame.index)
     invariant(6, len(core.cam) == indexed, "the index holds tags without a block")
 
 
@@ -48,11 +50,11 @@ def _scopes(core: Core) -> None:
     live = Counter((f.partition.id, f.partition.scope.alive(f.partition_stamp)) for f in linked)
     for partition in core.partitions:
         counted = (partition.scope.live, partition.scope.stale)
-        invariant(4, counted == (live[partition.id, True], live[partition.id, False]), f"partition {partition.id}")
+        invariant(4, counted == (live[partition.id, True], live[partition.id, False]), "partition {}", partition.id)
     live = Counter((f.tag.model, core.models[f.tag.model].scope.alive(f.model_stamp)) for f in linked)
     for model in core.models:
         counted = (model.scope.live, model.scope.stale)
-        invariant(4, counted == (live[model.id, True], live[model.id, False]), f"model {model.id}")
+        invariant(4, counted == (live[model.id, True], live[model.id, False]), "model {}", model.id)
 
 
 def _holds(core: Core) -> None:
@@ -60,11 +62,11 @@ def _holds(core: Core) -> None:
     pins = Counter(frame.index for ring in core.rings.values() for _, frame in ring.pins.items())
     reads = Counter(reading.frame.index for reading in core.reads.values())
     for frame in core.frames:
-        invariant(5, frame.pins == pins[frame.index], f"frame {frame.index} counts {frame.pins} pins")
-        invariant(5, frame.reads == reads[frame.index], f"frame {frame.index} counts {frame.reads} reads")
+        invariant(5, frame.pins == pins[frame.index], "frame {} counts {} pins", frame.index, frame.pins)
+        invariant(5, frame.reads == reads[frame.index], "frame {} counts {} reads", frame.index, frame.reads)
     sessions = Counter(session.ring.id for _, session in core.sessions.items())
     for ring in core.rings.values():
-        invariant(11, ring.sessions == sessions[ring.id], f"{ring.id} counts {ring.sessions} sessions")
+        invariant(11, ring.sessions == sessions[ring.id], "{} counts {} sessions", ring.id, ring.sessions)
 
 
 def _blocks(core: Core, ledger: Monitor) -> None:
@@ -73,8 +75,8 @@ def _blocks(core: Core, ledger: Monitor) -> None:
         if frame.state in (FrameState.FREE, FrameState.QUARANTINED):
             continue
         store = ledger.stores[frame.index]
-        invariant(3, frame.segments == store.segments, f"frame {frame.index} has other bytes than {store}")
+        invariant(3, frame.segments == store.segments, "frame {} has other bytes than {}", frame.index, store)
         if frame.state is not FrameState.DRAINING:
             sealed = frame.state is FrameState.SEALED
-            invariant(1, sealed == store.sealed, f"frame {frame.index} is {frame.state.name}, but {store}")
-            invariant(4, core.alive(frame) == ledger.alive(store), f"frame {frame.index} is not as alive as {store}")
+            invariant(1, sealed == store.sealed, "frame {} is {}, but {}", frame.index, frame.state.name, store)
+            invariant(4, core.alive(frame) == ledger.alive(store), "frame {} is not as alive as {}", frame.index, store)

@@ -107,7 +107,9 @@ class Monitor:
         for output in outputs:
             if isinstance(output, Completion):
                 command = self.outstanding.pop((output.ring, output.tag), None)
-                invariant(10, command is not None, f"{output.ring} tag {output.tag} completes, but is not outstanding")
+                invariant(
+                    10, command is not None, "{} tag {} completes, but is not outstanding", output.ring, output.tag
+                )
                 assert command is not None, "just checked"
                 self._completed(op, command, output)
         self._reading(op)
@@ -131,19 +133,19 @@ class Monitor:
         if status is Status.HIT:
             assert handle is not None, "a HIT has a handle"
             store = self._named(handle)
-            invariant(7, store is not None, f"HIT names {handle}, which is no block")
+            invariant(7, store is not None, "HIT names {}, which is no block", handle)
             assert store is not None, "just checked"
             same = (store.model, store.key) == (command.model, command.keys[op.item])
-            invariant(2, same, f"HIT of another block's key: {store}")
-            invariant(1, store.sealed, f"HIT of a block that is not sealed: {store}")
-            invariant(4, self._readable(op.ring, store.owner), f"HIT without the right to read: {store}")
-            invariant(4, self.alive(store), f"HIT of a dead block: {store}")
-            invariant(2, self.latest[store.owner, store.model, store.key] is store, f"HIT of an old store: {store}")
+            invariant(2, same, "HIT of another block's key: {}", store)
+            invariant(1, store.sealed, "HIT of a block that is not sealed: {}", store)
+            invariant(4, self._readable(op.ring, store.owner), "HIT without the right to read: {}", store)
+            invariant(4, self.alive(store), "HIT of a dead block: {}", store)
+            invariant(2, self.latest[store.owner, store.model, store.key] is store, "HIT of an old store: {}", store)
         else:
             found = own_alive and own is not None and (own.sealed or status is not Status.PENDING)
-            invariant(2, not found, f"{status.name} for a key that is stored: {own}")
+            invariant(2, not found, "{} for a key that is stored: {}", status.name, own)
         if pin is not None:
-            invariant(5, (op.ring, pin) not in self.pins, f"{pin} of {op.ring} is given twice")
+            invariant(5, (op.ring, pin) not in self.pins, "{} of {} is given twice", pin, op.ring)
             assert handle is not None, "a pin comes with a HIT"
             self.pins[op.ring, pin] = self.stores[handle.frame]
 
@@ -153,11 +155,11 @@ class Monitor:
         store = None if frame is None else self.stores.get(frame.index)
         if frame is None or store is None or frame.accepted == len(store.segments):
             return
-        invariant(7, store.handle == command.handle and self.alive(store), f"WRITE into {store} by {command.handle}")
-        invariant(3, not store.sealed, f"WRITE into a sealed block: {store}")
-        invariant(7, self.ring_of(store) == op.ring, f"WRITE by {op.ring} into a block of another ring: {store}")
+        invariant(7, store.handle == command.handle and self.alive(store), "WRITE into {} by {}", store, command.handle)
+        invariant(3, not store.sealed, "WRITE into a sealed block: {}", store)
+        invariant(7, self.ring_of(store) == op.ring, "WRITE by {} into a block of another ring: {}", op.ring, store)
         size = self._core.params.memory.segment_bytes
-        invariant(3, command.segment + op.item == len(store.segments), f"WRITE is no append: {store}")
+        invariant(3, command.segment + op.item == len(store.segments), "WRITE is no append: {}", store)
         store.segments.append(bytes(command.data[op.item * size : (op.item + 1) * size]))
 
     def _internal(self, op: Operation) -> None:
@@ -180,7 +182,7 @@ class Monitor:
                 del self.sessions[op.slot]
         elif isinstance(op, log.Step) and op.hand is Hand.PINS:
             assert op.ring is not None, "the hand over pins says whose"
-            invariant(5, op.ring in self.lost, f"a hand takes pins of {op.ring}, which is not lost")
+            invariant(5, op.ring in self.lost, "a hand takes pins of {}, which is not lost", op.ring)
             del self.pins[next(n for n in self.pins if n[0] == op.ring and n[1].slot == op.slot)]
 
     def _reading(self, op: Operation) -> None:
@@ -196,11 +198,11 @@ class Monitor:
         ring, _ = name
         command = self._core.reads[name].command
         store = self._named(command.handle)
-        invariant(7, store is not None and self.alive(store), f"READ of a dead block: {store}")
+        invariant(7, store is not None and self.alive(store), "READ of a dead block: {}", store)
         assert store is not None, "just checked"
-        invariant(4, self._readable(ring, store.owner), f"READ without the right to: {store}")
+        invariant(4, self._readable(ring, store.owner), "READ without the right to: {}", store)
         landed = self.ring_of(store) == ring and command.segment + command.count <= store.landed
-        invariant(1, store.sealed or landed, f"READ of segments that are not landed for {ring}: {store}")
+        invariant(1, store.sealed or landed, "READ of segments that are not landed for {}: {}", ring, store)
         self.reads[name] = store
 
     def _completed(self, op: Operation, command: Command, result: Completion) -> None:
@@ -223,22 +225,22 @@ class Monitor:
         if status is not Status.GRANTED:
             found = current is not None and self.alive(current) and current.handle == result.handle
             found = found and current is not None and current.sealed == (status is Status.EXISTS)
-            invariant(6, found, f"{status.name} for a key whose latest store is {current}")
+            invariant(6, found, "{} for a key whose latest store is {}", status.name, current)
             return
-        invariant(6, current is None or not self.alive(current), f"a second writer is granted beside {current}")
+        invariant(6, current is None or not self.alive(current), "a second writer is granted beside {}", current)
         invariant(4, self._core.models[command.model].state is ModelState.LIVE, "a model that is not live is written")
         old = self.stores.get(result.handle.frame)
         if old is not None:
             held = old in self.pins.values() or old in self.reads.values()
-            invariant(5, not held, f"a held frame is reused: {old}")
-            invariant(3, old.answered == len(old.segments), f"a frame is reused with writes unanswered: {old}")
-            invariant(7, old.handle != result.handle, f"a handle comes back: {old}")
+            invariant(5, not held, "a held frame is reused: {}", old)
+            invariant(3, old.answered == len(old.segments), "a frame is reused with writes unanswered: {}", old)
+            invariant(7, old.handle != result.handle, "a handle comes back: {}", old)
             old.gone = True
         used, borrowed = self._holdings(ring)
         partition = self._core.partitions[block[0]]
-        invariant(8, used <= max(partition.quota, self._used), f"partition {partition.id} grows beyond its quota")
+        invariant(8, used <= max(partition.quota, self._used), "partition {} grows beyond its quota", partition.id)
         lendable = self._core.replacement.lendable(partition.pool)
-        invariant(8, borrowed <= max(lendable, self._borrowed), f"partition {partition.id} borrows what is guaranteed")
+        invariant(8, borrowed <= max(lendable, self._borrowed), "partition {} borrows what is guaranteed", partition.id)
         lives = (self.partition_lives[block[0]], self.model_lives[block[1]])
         store = Store(result.handle, *block, command.session, lives)
         self.stores[result.handle.frame] = self.latest[block] = store
@@ -249,10 +251,10 @@ class Monitor:
             assert store is not None, "only a block that was there can fail its seal"
             store.gone = True
         elif status is Status.OK:
-            invariant(7, store is not None and self.alive(store), f"SEAL of a dead block: {store}")
+            invariant(7, store is not None and self.alive(store), "SEAL of a dead block: {}", store)
             assert store is not None, "just checked"
-            invariant(1, store.landed == len(store.segments), f"sealed before it has landed: {store}")
-            invariant(1, command.length == sum(map(len, store.segments)), f"sealed at another length: {store}")
+            invariant(1, store.landed == len(store.segments), "sealed before it has landed: {}", store)
+            invariant(1, command.length == sum(map(len, store.segments)), "sealed at another length: {}", store)
             store.sealed = True
 
     def _read(self, op: Operation, command: c.Read, result: Completion) -> None:
@@ -261,28 +263,28 @@ class Monitor:
         if result.status is Status.OK:
             assert store is not None, "a READ that ends has started"
             wanted = b"".join(store.segments[command.segment : end])
-            invariant(2, result.data == wanted, f"READ returns other bytes than were stored: {store}")
+            invariant(2, result.data == wanted, "READ returns other bytes than were stored: {}", store)
         elif result.status is Status.POISON:
             assert store is not None, "a READ that ends has started"
             store.gone = True
         elif result.status is Status.PENDING and isinstance(op, Taken):
             asked = self._named(command.handle)
             mine = asked is not None and self.ring_of(asked) == result.ring and self.alive(asked)
-            invariant(9, not (mine and asked is not None and end <= asked.landed), f"own landed bytes wait: {asked}")
+            invariant(9, not (mine and asked is not None and end <= asked.landed), "own landed bytes wait: {}", asked)
 
     def _done(self, command: Command, result: Completion) -> None:
         ring = result.ring
         if isinstance(command, c.Unpin):
-            invariant(5, self.pins.pop((ring, command.pin), None) is not None, f"{ring} returns a pin it has not")
+            invariant(5, self.pins.pop((ring, command.pin), None) is not None, "{} returns a pin it has not", ring)
         elif isinstance(command, c.Abort):
             store = self._named(command.handle)
             rightly = store is not None and self.alive(store) and not store.sealed and self.ring_of(store) == ring
-            invariant(7, rightly, f"ABORT by {ring} of {store}")
+            invariant(7, rightly, "ABORT by {} of {}", ring, store)
             assert store is not None, "just checked"
             store.gone = True
         elif isinstance(command, c.Drop):
             store = self.latest.get((self._partition(ring), command.model, command.key))
-            invariant(7, store is not None and self.alive(store), f"DROP of a dead block: {store}")
+            invariant(7, store is not None and self.alive(store), "DROP of a dead block: {}", store)
             assert store is not None, "just checked"
             store.gone = True
         elif isinstance(command, c.OpenSession):
@@ -301,4 +303,4 @@ class Monitor:
         self.lost.discard(ring)
         left: list[object] = [name for name in (*self.pins, *self.reads, *self.outstanding) if name[0] == ring]
         left += [name for name, bound in self.sessions.values() if bound == ring]
-        invariant(11, not left, f"{ring} changes hands with {left} left of it")
+        invariant(11, not left, "{} changes hands with {} left of it", ring, left)

@@ -9,7 +9,7 @@ class InvariantViolation(AssertionError):
         self.number = number
 
 
-def invariant(number: int, holds: bool, message: str) -> None:
-    """Raise InvariantViolation unless ``holds``."""
+def invariant(number: int, holds: bool, message: str, *subjects: object) -> None:
+    """Raise InvariantViolation unless ``holds``; the subjects fill the braces of the message."""
     if not holds:
-        raise InvariantViolation(number, message)
+        raise InvariantViolation(number, message.format(*subjects))
