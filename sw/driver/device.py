@@ -1,12 +1,13 @@
 """A slice as the administrator sees it: discovery, epoch, partitions, models, rings, resets."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 
 from hw.params import commands as c
 from hw.params.commands import Binding, Command, Completion, Message
-from hw.params.protocol import REGISTERS, ModelState, RingId, Status
+from hw.params.protocol import REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import register_map
 from sw.driver.errors import CommandFailed, DeviceError
 from sw.driver.transport import Transport
@@ -15,16 +16,18 @@ from sw.driver.transport import Transport
 class Ticket:
     """A command under way; ``completion`` is None until it has ended."""
 
-    __slots__ = ("completion",)
+    __slots__ = ("completion", "opcode")
 
-    def __init__(self) -> None:
+    def __init__(self, opcode: Opcode) -> None:
+        self.opcode = opcode
         self.completion: Completion | None = None
 
 
 class Device:
     """Found by its identity and capability registers; DeviceError when it is not the one that was expected.
 
-    Routes completions to tickets and messages to listeners. Not thread-safe.
+    Routes completions to tickets and messages to listeners; ``completed`` counts completions by opcode and status.
+    Not thread-safe.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -34,6 +37,8 @@ class Device:
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._tags = count()
         self._listeners: list[Callable[[Message], None]] = []
+        self._bound: set[RingId] = set()
+        self.completed: Counter[tuple[Opcode, Status]] = Counter()
         self._discover()
 
     def _discover(self) -> None:
@@ -61,6 +66,7 @@ class Device:
         """Restart the slice and take a fresh epoch into use: all state from before is gone, its handles are STALE."""
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
         self.write("CONTROL", 2)
+        self._bound.clear()
         self.write("EPOCH_LOW", epoch & 0xFFFFFFFF)
         self.write("EPOCH_HIGH", epoch >> 32)
         self.write("CONTROL", 1)
@@ -71,7 +77,7 @@ class Device:
 
     def submit(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
         """Send a command; its ticket is completed by ``progress``."""
-        ticket = Ticket()
+        ticket = Ticket(command.opcode)
         tag = next(self._tags)
         self._tickets[ring, tag] = ticket
         self.transport.submit(ring, tag, command, into)
@@ -82,7 +88,9 @@ class Device:
         arrived = self.transport.poll()
         for arrival in arrived:
             if isinstance(arrival, Completion):
-                self._tickets.pop((arrival.ring, arrival.tag)).completion = arrival
+                ticket = self._tickets.pop((arrival.ring, arrival.tag))
+                ticket.completion = arrival
+                self.completed[ticket.opcode, arrival.status] += 1
             else:
                 for listener in self._listeners:
                     listener(arrival)
@@ -133,8 +141,12 @@ class Device:
         """Bind a ring to a partition; what it held before is released first."""
         while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
             self.progress()
+        self._bound.discard(ring)
+        if to is not Binding.NONE:
+            self._bound.add(ring)
 
     def lose_port(self, port: int) -> None:
         """Reset every bound ring of a port, as the loss of its link does."""
-        for ring in range(self.params.tables.rings_per_port):
-            self.transport.lose(RingId(port, ring))
+        for ring in sorted(self._bound):
+            if ring.port == port:
+                self.transport.lose(ring)

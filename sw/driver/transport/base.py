@@ -41,7 +41,8 @@ class Transport(ABC):
 
     @abstractmethod
     def counters(self) -> dict[str, int]:
-        """The device's event counters, and its frames by state (``frames_free``, ...)."""
+        """The device's event counters, its frames by state (``frames_free``, ...), and the entries in use of its
+        tables: ``pins_used``, ``sessions_used``, ``parked_used``."""
 
     @abstractmethod
     def close(self) -> None:

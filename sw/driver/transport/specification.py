@@ -1,6 +1,8 @@
 """The executable specification as a device, in this process."""
 
+from collections import Counter
 from itertools import count
+from operator import attrgetter
 
 from hw.params import orderlog as log
 from hw.params.commands import Command, Completion, SetEpoch
@@ -77,10 +79,13 @@ class SpecificationTransport(Transport):
 
     def counters(self) -> dict[str, int]:
         core = self._slice.core
-        states = {f"frames_{state.name.lower()}": 0 for state in FrameState}
-        for frame in core.frames:
-            states[f"frames_{frame.state.name.lower()}"] += 1
-        return dict(core.counters) | states
+        states = Counter(map(attrgetter("state"), core.frames))
+        used = {
+            "pins_used": sum(len(ring.pins) for ring in core.rings.values()),
+            "sessions_used": len(core.sessions),
+            "parked_used": len(core.parked),
+        }
+        return dict(core.counters) | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
 
     def close(self) -> None:
         """Nothing is held."""
