@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import click
 
-from hw.params import InputError
+from hw.params import InputError, KvnodeError
 
 COMMANDS = {
     "bench": ("scripts.bench:bench", "One benchmark: its figures beside their targets and limits."),
@@ -68,6 +68,8 @@ def run(arguments: list[str]) -> int:
         return _fail(_describe(error), 2)
     except InputError as error:
         return _fail(str(error), 2)
+    except KvnodeError as error:
+        return _fail(str(error), 1)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
 

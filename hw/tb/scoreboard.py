@@ -4,8 +4,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from hw.params import KvnodeError
 
-class CheckError(AssertionError):
+
+class CheckError(KvnodeError, AssertionError):
     """The design under test did something wrong; ends the test at once."""
 
 

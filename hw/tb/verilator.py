@@ -24,11 +24,11 @@ class Verilator:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables for this program and for the make runs that it writes.
+        """Variables for this program and for the make runs that it writes, which take nothing from a make outside.
 
         The wheel was configured without the flag with which g++ takes a precompiled header, so make is told.
         """
-        variables = {"PATH": f"{self.program.parent}{os.pathsep}{os.environ['PATH']}"}
+        variables = {"PATH": f"{self.program.parent}{os.pathsep}{os.environ['PATH']}", "MAKEFLAGS": ""}
         if self.root:
             variables |= {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include"}
         return variables

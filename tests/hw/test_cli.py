@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from hw.params import KvnodeError
 from scripts import cli
 
 
@@ -62,6 +63,7 @@ def test_emit_writes_verilog_and_map(capsys: pytest.CaptureFixture[str], tmp_pat
     ("raised", "status", "line"),
     [
         (click.exceptions.Exit(1), 1, ""),
+        (KvnodeError("2 is not 3"), 1, "kvnode: 2 is not 3"),
         (KeyboardInterrupt(), 130, "kvnode: interrupted"),
         (ModuleNotFoundError(name="amaranth"), 2, "kvnode: `kvnode emit` needs the Python package 'amaranth'"),
     ],

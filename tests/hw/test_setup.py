@@ -82,7 +82,8 @@ def test_runtime_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_make_says_what_it_can_do() -> None:
-    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--no-print-directory", "help"]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in text.splitlines()] == [
         "help", "run", "test", "lint", "docs", "bench", "nightly", "clean",
     ]  # fmt: skip
