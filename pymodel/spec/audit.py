@@ -1,26 +1,22 @@
 """The full audit: everything that is counted is counted again, every block compared with the ledger."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from hw.params.protocol import FrameState
+from pymodel.spec.cam import Tag
 from pymodel.spec.core import Core
+from pymodel.spec.ledger import Ledger
 from pymodel.spec.state import NOBODY
 from pymodel.spec.violation import invariant
 
-if TYPE_CHECKING:
-    from pymodel.spec.monitor import Monitor
 
-
-def audit(core: Core, ledger: Monitor) -> None:
+def audit(core: Core, ledger: Ledger) -> None:
     """Raise InvariantViolation unless all of a slice's state agrees with itself and with the ledger."""
     _frames(core)
     _scopes(core)
-    _holds(core)
+    _holds(core, ledger)
     _blocks(core, ledger)
-    invariant(10, core.outstanding.keys() == ledger.outstanding.keys(), "outstanding commands differ")
+    _commands(core, ledger)
 
 
 def _frames(core: Core) -> None:
@@ -57,26 +53,51 @@ def _scopes(core: Core) -> None:
         invariant(4, counted == (live[model.id, True], live[model.id, False]), "model {}", model.id)
 
 
-def _holds(core: Core) -> None:
-    """Invariant 5: every pin and every READ is counted in its frame, sessions in their rings."""
-    pins = Counter(frame.index for ring in core.rings.values() for _, frame in ring.pins.items())
+def _holds(core: Core, ledger: Ledger) -> None:
+    """Invariant 5: every pin and every READ is counted in its frame; sessions are in the ledger and in their rings."""
+    pins = [(frame.index, ring.id, slot) for ring in core.rings.values() for slot, frame in ring.pins.items()]
+    expected = {(store.handle.frame, *name) for name, (_, store) in ledger.pins.items()}
+    invariant(5, set(pins) == expected, "the pin tables hold {}, expected {}", pins, expected)
+    pinned = Counter(frame for frame, _, _ in pins)
     reads = Counter(reading.frame.index for reading in core.reads.values())
     for frame in core.frames:
-        invariant(5, frame.pins == pins[frame.index], "frame {} counts {} pins", frame.index, frame.pins)
-        invariant(5, frame.reads == reads[frame.index], "frame {} counts {} reads", frame.index, frame.reads)
-    sessions = Counter(session.ring.id for _, session in core.sessions.items())
+        invariant(5, frame.pins == pinned[frame.index], "frame {} counts {} pins", frame.index, frame.pins)
+        invariant(5, frame.reads == reads[frame.index], "frame {} counts {} READs", frame.index, frame.reads)
+    open_now = {slot: (core.sessions.name(slot), session.ring.id) for slot, session in core.sessions.items()}
+    invariant(9, open_now == ledger.sessions, "sessions are {}, expected {}", open_now, ledger.sessions)
+    sessions = Counter(ring for _, ring in open_now.values())
     for ring in core.rings.values():
         invariant(11, ring.sessions == sessions[ring.id], "{} counts {} sessions", ring.id, ring.sessions)
 
 
-def _blocks(core: Core, ledger: Monitor) -> None:
-    """Invariants 3 and 4: each block is as alive as its store, and has its bytes until its frame is FREE."""
+def _blocks(core: Core, ledger: Ledger) -> None:
+    """Invariants 1 to 4: each block is as alive as its store, and has its bytes until its frame is FREE."""
     for frame in core.frames:
         if frame.state in (FrameState.FREE, FrameState.QUARANTINED):
             continue
         store = ledger.stores[frame.index]
         invariant(3, frame.segments == store.segments, "frame {} has other bytes than {}", frame.index, store)
-        if frame.state is not FrameState.DRAINING:
+        invariant(1, frame.landed == store.landed, "frame {} has landed {}, but {}", frame.index, frame.landed, store)
+        if frame.state is FrameState.DRAINING:
+            invariant(2, not ledger.alive(store), "frame {} drains, but {}", frame.index, store)
+        else:
             sealed = frame.state is FrameState.SEALED
-            invariant(1, sealed == store.sealed, "frame {} is {}, but {}", frame.index, frame.state.name, store)
+            invariant(1, sealed == store.sealed, "frame {} is {}, but {}", frame.index, frame.state, store)
             invariant(4, core.alive(frame) == ledger.alive(store), "frame {} is not as alive as {}", frame.index, store)
+    for name, store in ledger.latest.items():
+        if ledger.alive(store):
+            invariant(2, core.cam.find(Tag(*name)) == store.handle.frame, "the index has lost {}", store)
+
+
+def _commands(core: Core, ledger: Ledger) -> None:
+    """Invariant 10: every command that has not completed waits for something that will come, and for one thing."""
+    waiting = [
+        *core.unfinished,
+        *core.reads,
+        *((parked.ring.id, parked.tag) for _, parked in core.parked.items()),
+        *(frame.sealing for frame in core.frames if frame.sealing),
+        *((s.fence.target.id, s.fence.tag) for s in core.fenced.values() if s.fence),
+    ]
+    invariant(10, len(waiting) == len(set(waiting)), "a command waits twice: {}", waiting)
+    invariant(10, set(waiting) == core.outstanding.keys(), "{} are outstanding, but {} wait", core.outstanding, waiting)
+    invariant(10, core.outstanding.keys() == ledger.outstanding.keys(), "outstanding commands differ")

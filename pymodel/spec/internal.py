@@ -20,29 +20,29 @@ class IllegalOperation(KvnodeError):
     """The order log has an entry that is not legal at its place."""
 
 
-def present(value: T | None, why: str) -> T:
+def present(value: T | None, why: str, *subjects: object) -> T:
     """The value that a log entry stands on, or else reject the entry."""
     if value is None:
-        raise IllegalOperation(why)
+        raise IllegalOperation(why.format(*subjects))
     return value
 
 
-def legal(good: bool, why: str) -> None:
-    """Reject the log entry unless ``good``."""
+def legal(good: bool, why: str, *subjects: object) -> None:
+    """Reject the log entry unless ``good``; the subjects are put into the braces of ``why`` only then."""
     if not good:
-        raise IllegalOperation(why)
+        raise IllegalOperation(why.format(*subjects))
 
 
 def place(frames: list[Frame], index: int) -> Frame:
     """The frame that a log entry names."""
-    legal(0 <= index < len(frames), f"there is no frame {index}")
+    legal(0 <= index < len(frames), "there is no frame {}", index)
     return frames[index]
 
 
 def landed(core: Core, op: log.Landed) -> None:
     """Memory answers writes of a frame, in order of segments; an error stops the landed prefix."""
     frame = place(core.frames, op.frame)
-    legal(1 <= op.segments <= frame.accepted - frame.answered, f"frame {op.frame} has no such writes unanswered")
+    legal(1 <= op.segments <= frame.accepted - frame.answered, "frame {} has no such writes unanswered", op.frame)
     good = op.segments - (not op.ok)
     if frame.landed == frame.answered:
         frame.landed += good
@@ -57,8 +57,8 @@ def landed(core: Core, op: log.Landed) -> None:
 def sealed(core: Core, op: log.Sealed) -> None:
     """A waiting SEAL with all writes answered: the done bit, or MEM_ERROR, or STALE."""
     frame = place(core.frames, op.frame)
-    waiting = present(frame.sealing, f"frame {op.frame} waits for no seal")
-    legal(frame.answered == frame.accepted, f"frame {op.frame} has writes unanswered")
+    waiting = present(frame.sealing, "frame {} waits for no seal", op.frame)
+    legal(frame.answered == frame.accepted, "frame {} has writes unanswered", op.frame)
     if not core.alive(frame):
         core.drain(frame)
         return
@@ -75,7 +75,7 @@ def sealed(core: Core, op: log.Sealed) -> None:
 
 def read_done(core: Core, op: log.ReadDone) -> None:
     """The bytes have left; a block that memory returned damaged dies."""
-    started = present(core.reads.pop((op.ring, op.tag), None), f"ring {op.ring} has no READ {op.tag} under way")
+    started = present(core.reads.pop((op.ring, op.tag), None), "ring {} has no READ {} under way", op.ring, op.tag)
     frame, command = started.frame, started.command
     frame.reads -= 1
     if not op.ok:
@@ -93,7 +93,7 @@ def read_done(core: Core, op: log.ReadDone) -> None:
 def drained(core: Core, op: log.Drained) -> None:
     """DRAINING to FREE, once no pin is left and every memory access has been answered."""
     frame = place(core.frames, op.frame)
-    legal(drainable(frame), f"frame {op.frame} is not DRAINING, or is held, or has writes unanswered")
+    legal(drainable(frame), "frame {} is not DRAINING, or is held, or has writes unanswered", op.frame)
     core.free(frame)
 
 
@@ -105,20 +105,21 @@ def drainable(frame: Frame) -> bool:
 def expired(core: Core, op: log.Expired) -> None:
     """A parked read gives up PENDING; a session whose fence is not answered dies."""
     if op.timer is Timer.PARKED_READ:
-        parked = present(core.parked.at(op.slot), f"no READ is parked in slot {op.slot}")
+        parked = present(core.parked.at(op.slot), "no READ is parked in slot {}", op.slot)
         core.parked.release(op.slot)
         core.finish(parked.ring.id, parked.tag, Status.PENDING)
     else:
-        legal(op.slot in core.fenced, f"session {op.slot} is not migrating")
+        legal(op.slot in core.fenced, "session {} is not migrating", op.slot)
         core.end_session(op.slot)
 
 
 def fenced(core: Core, op: log.Fenced) -> None:
     """A migrating session changes rings, once all writes that the old ring counted have been answered."""
-    session = present(core.fenced.get(op.slot), f"session {op.slot} is not migrating")
-    legal(passable(session), f"session {op.slot} has writes to wait for")
+    session = present(core.fenced.get(op.slot), "session {} is not migrating", op.slot)
+    legal(passable(session), "session {} has writes to wait for", op.slot)
     fence = close_fence(core, op.slot, session)
     session.former, session.ring = session.ring, fence.target
+    session.written = session.settled = 0
     session.former.sessions -= 1
     session.ring.sessions += 1
     core.finish(fence.target.id, fence.tag, Status.OK)
@@ -134,9 +135,9 @@ def passable(session: Session) -> bool:
 
 def lost(core: Core, op: log.Lost) -> None:
     """A ring is gone: its sessions are dead at once, the hands take out the rest."""
-    ring = present(core.rings.get(op.ring), f"there is no ring {op.ring}")
+    ring = present(core.rings.get(op.ring), "there is no ring {}", op.ring)
     legal(op.ring != REGISTERS, "registers are not lost")
-    legal(ring.partition is not NOBODY or ring.administrative, f"ring {op.ring} is not bound")
+    legal(ring.partition is not NOBODY or ring.administrative, "ring {} is not bound", op.ring)
     ring.lost = True
 
 
@@ -148,14 +149,14 @@ def step(core: Core, op: log.Step) -> None:
 def step_frames(core: Core, op: log.Step) -> None:
     """The sweep drains a dead block."""
     frame = place(core.frames, op.slot)
-    legal(dead(core, frame), f"frame {op.slot} is not dead")
+    legal(dead(core, frame), "frame {} is not dead", op.slot)
     core.drain(frame)
 
 
 def step_sessions(core: Core, op: log.Step) -> None:
     """A session that lost its ring ends; one that lost the ring it was moving to stays."""
-    session = present(core.sessions.at(op.slot), f"session {op.slot} is free")
-    legal(forsaken(session), f"session {op.slot} has lost no ring")
+    session = present(core.sessions.at(op.slot), "session {} is free", op.slot)
+    legal(forsaken(session), "session {} has lost no ring", op.slot)
     if session.ring.lost:
         core.end_session(op.slot)
     else:
@@ -166,17 +167,17 @@ def step_sessions(core: Core, op: log.Step) -> None:
 def step_pins(core: Core, op: log.Step) -> None:
     """A pin of a lost ring is returned."""
     name = present(op.ring, "a step over pins names its ring")
-    ring = present(core.rings.get(name), f"there is no ring {name}")
-    legal(ring.lost, f"{op.ring} is not lost")
-    present(ring.pins.at(op.slot), f"pin {op.slot} of {op.ring} is free").pins -= 1
+    ring = present(core.rings.get(name), "there is no ring {}", name)
+    legal(ring.lost, "{} is not lost", op.ring)
+    present(ring.pins.at(op.slot), "pin {} of {} is free", op.slot, op.ring).pins -= 1
     ring.pins.release(op.slot)
 
 
 def step_parked(core: Core, op: log.Step) -> None:
     """A parked READ starts, or is refused."""
-    parked = present(core.parked.at(op.slot), f"no READ is parked in slot {op.slot}")
+    parked = present(core.parked.at(op.slot), "no READ is parked in slot {}", op.slot)
     verdict = answer(core, parked)
-    legal(verdict is not Status.PENDING, f"the READ in slot {op.slot} still has to wait")
+    legal(verdict is not Status.PENDING, "the READ in slot {} still has to wait", op.slot)
     core.parked.release(op.slot)
     if verdict is Status.OK:
         start_read(core, parked.ring, parked.tag, parked.command)
@@ -204,7 +205,7 @@ def forsaken(session: Session) -> bool:
 
 def close_fence(core: Core, slot: int, session: Session) -> Fencing:
     """The fence of a migrating session, which has none from here on."""
-    fence, session.fence = present(session.fence, f"session {slot} is not migrating"), None
+    fence, session.fence = present(session.fence, "session {} is not migrating", slot), None
     del core.fenced[slot]
     return fence
 

@@ -1,37 +1,21 @@
 """The invariants of the contract, checked at every operation against a ledger that is kept apart from the slice.
 
-The ledger sees only the order log and what the ports are told. It counts partition and model lives without wrapping,
-remembers every store's bytes, and judges each status, handle and byte by them; it reads the slice's own state for
-configuration, and for what it then compares.
+The ledger sees only the order log and what the ports are told; each status, handle and byte is judged by it. The
+slice's own state is read for configuration, and for what is then compared.
 """
 
-from dataclasses import dataclass, field
+import google_crc32c
 
 from hw.params import commands as c
 from hw.params import orderlog as log
-from hw.params.commands import Command, Completion, Message
+from hw.params.commands import Completion, Message
 from hw.params.orderlog import Hand, Operation, Taken, Timer
-from hw.params.protocol import Handle, ModelState, PinId, RingId, SessionId, Status
-from pymodel.spec import audit
+from hw.params.protocol import RingId, Status
+from pymodel.spec.audit import audit
+from pymodel.spec.claims import Claims
 from pymodel.spec.core import Core
+from pymodel.spec.ledger import Ledger, Store
 from pymodel.spec.violation import invariant
-
-
-@dataclass(slots=True, eq=False)
-class Store:
-    """One block as its writer stored it."""
-
-    handle: Handle
-    owner: int
-    model: int
-    key: int
-    session: SessionId
-    lives: tuple[int, int]
-    segments: list[bytes] = field(default_factory=list)
-    answered: int = 0
-    landed: int = 0
-    sealed: bool = False
-    gone: bool = False
 
 
 class Monitor:
@@ -44,81 +28,51 @@ class Monitor:
         self._forget()
 
     def _forget(self) -> None:
-        self.stores: dict[int, Store] = {}
-        self.latest: dict[tuple[int, int, int], Store] = {}
-        self.partition_lives = [0] * len(self._core.partitions)
-        self.model_lives = [0] * len(self._core.models)
-        self.sessions: dict[int, tuple[SessionId, RingId]] = {}
-        self.lost: set[RingId] = set()
-        self.pins: dict[tuple[RingId, PinId], Store] = {}
-        self.reads: dict[tuple[RingId, int], Store] = {}
-        self.outstanding: dict[tuple[RingId, int], Command] = {}
-        self._used = 0
-        self._borrowed = 0
-
-    # The ledger's own view.
-
-    def alive(self, store: Store) -> bool:
-        """Whether a store is reachable: nothing it is under has died since it was granted."""
-        lives = (self.partition_lives[store.owner], self.model_lives[store.model])
-        if store.gone or lives != store.lives:
-            return False
-        return store.sealed or self.ring_of(store) is not None
-
-    def ring_of(self, store: Store) -> RingId | None:
-        """The ring that a store's session is bound to, while both live."""
-        name, ring = self.sessions.get(store.session.slot, (None, None))
-        return ring if name == store.session and ring not in self.lost else None
-
-    def _named(self, handle: Handle) -> Store | None:
-        store = self.stores.get(handle.frame)
-        return store if store is not None and store.handle == handle else None
-
-    def _partition(self, ring: RingId) -> int:
-        return self._core.rings[ring].partition.id
+        self.ledger = Ledger(len(self._core.partitions), len(self._core.models))
+        self._claims = Claims(self._core, self.ledger)
 
     def _readable(self, ring: RingId, owner: int) -> bool:
-        partitions = self._core.partitions
-        reader = partitions[self._partition(ring)]
-        return owner == reader.id or (partitions[owner].public and bool(reader.read_mask >> owner & 1))
+        reader, partition = self._core.rings[ring].partition, self._core.partitions[owner]
+        return owner == reader.id or (partition.public and bool(reader.read_mask >> owner & 1))
 
     # Before and after each operation.
 
     def before(self, op: Operation) -> None:
         """Remember what an ALLOC is compared with."""
-        if isinstance(op, Taken) and isinstance(op.command, c.Alloc):
-            self._used, self._borrowed = self._holdings(op.ring)
-
-    def _holdings(self, ring: RingId) -> tuple[int, int]:
-        """Frames used by the ring's partition, and borrowed in its pool."""
-        partition = self._core.rings[ring].partition
-        return partition.used, self._core.replacement.borrowed(partition.pool)
+        if isinstance(op, Taken) and isinstance(op.command, c.Alloc) and op.ring in self._core.rings:
+            self._claims.before(op.ring)
 
     def after(self, op: Operation, outputs: list[Completion | Message]) -> None:
         """Check what an operation touched; every now and then, everything."""
         if isinstance(op, Taken):
-            self.outstanding.setdefault((op.ring, op.tag), op.command)
-            if isinstance(op.command, c.Lookup):
-                self._looked(op, op.command, outputs)
-            elif isinstance(op.command, c.Write):
-                self._written(op, op.command)
+            self._taken(op, outputs)
         else:
             self._internal(op)
         for output in outputs:
             if isinstance(output, Completion):
-                command = self.outstanding.pop((output.ring, output.tag), None)
-                invariant(
-                    10, command is not None, "{} tag {} completes, but is not outstanding", output.ring, output.tag
-                )
-                assert command is not None, "just checked"
-                self._completed(op, command, output)
+                self._claims.completed(op, output)
         self._reading(op)
         if isinstance(op, log.Restarted):
-            invariant(10, not self.outstanding, "commands outlive a restart")
+            invariant(10, not self.ledger.outstanding, "commands outlive a restart")
             self._forget()
         self._operations += 1
         if self._operations % self._audit_every == 0:
-            audit.audit(self._core, self)
+            self.audit()
+
+    def audit(self) -> None:
+        """Compare all of the slice's state with itself and with the ledger."""
+        audit(self._core, self.ledger)
+
+    # What a command did as it was taken.
+
+    def _taken(self, op: Taken, outputs: list[Completion | Message]) -> None:
+        self.ledger.outstanding.setdefault((op.ring, op.tag), op.command)
+        if isinstance(op.command, c.Lookup):
+            self._looked(op, op.command, outputs)
+        elif isinstance(op.command, c.Write):
+            self._written(op, op.command)
+        elif isinstance(op.command, c.Seal) and (op.ring, op.tag) in self._core.outstanding:
+            self._sealing(op.ring, op.command)
 
     def _looked(self, op: Taken, command: c.Lookup, outputs: list[Completion | Message]) -> None:
         """One key of a LOOKUP: a HIT is the latest store of its key, rightly reachable; a MISS hides none."""
@@ -127,180 +81,122 @@ class Monitor:
             result = next(o for o in outputs if isinstance(o, Completion))
         if len(result.statuses) <= op.item:
             return
+        ledger, key = self.ledger, command.keys[op.item]
         status, handle, pin = result.statuses[op.item], result.handles[op.item], result.pins[op.item]
-        own = self.latest.get((self._partition(op.ring), command.model, command.keys[op.item]))
-        own_alive = own is not None and self.alive(own)
-        if status is Status.HIT:
-            assert handle is not None, "a HIT has a handle"
-            store = self._named(handle)
-            invariant(7, store is not None, "HIT names {}, which is no block", handle)
-            assert store is not None, "just checked"
-            same = (store.model, store.key) == (command.model, command.keys[op.item])
-            invariant(2, same, "HIT of another block's key: {}", store)
-            invariant(1, store.sealed, "HIT of a block that is not sealed: {}", store)
-            invariant(4, self._readable(op.ring, store.owner), "HIT without the right to read: {}", store)
-            invariant(4, self.alive(store), "HIT of a dead block: {}", store)
-            invariant(2, self.latest[store.owner, store.model, store.key] is store, "HIT of an old store: {}", store)
-        else:
-            found = own_alive and own is not None and (own.sealed or status is not Status.PENDING)
-            invariant(2, not found, "{} for a key that is stored: {}", status.name, own)
+        store = None if handle is None else ledger.named(handle)
+        invariant(7, handle is None or store is not None, "LOOKUP names {}, which is no block", handle)
+        if store is not None:
+            same = (store.model, store.key) == (command.model, key)
+            invariant(2, same, "LOOKUP finds another key's block: {}", store)
+            invariant(4, self._readable(op.ring, store.owner), "LOOKUP finds what it may not read: {}", store)
+            invariant(4, ledger.alive(store), "LOOKUP finds a dead block: {}", store)
+            invariant(1, store.sealed == (status is Status.HIT), "{} for {}", status, store)
+        reader = self._core.rings[op.ring].partition.id
+        others = [p.id for p in self._core.partitions if p.id != reader and self._readable(op.ring, p.id)]
+        expected = ledger.look(reader, others, command.model, key)
+        invariant(2, expected == (status, store), "LOOKUP answers {} and {}, expected {}", status, store, expected)
         if pin is not None:
-            invariant(5, (op.ring, pin) not in self.pins, "{} of {} is given twice", pin, op.ring)
-            assert handle is not None, "a pin comes with a HIT"
-            self.pins[op.ring, pin] = self.stores[handle.frame]
+            assert store is not None, "a pin comes with a HIT"
+            unused = (op.ring, pin.slot) not in ledger.pins and ledger.fresh(op.ring, pin)
+            invariant(5, unused, "{} of {} is given twice", pin, op.ring)
+            ledger.pins[op.ring, pin.slot] = pin, store
+            store.holds += 1
 
     def _written(self, op: Taken, command: c.Write) -> None:
         """One segment of a WRITE: appended, or without any effect."""
-        frame = self._core.frames[command.handle.frame] if command.handle.frame < len(self._core.frames) else None
-        store = None if frame is None else self.stores.get(frame.index)
-        if frame is None or store is None or frame.accepted == len(store.segments):
+        store = self.ledger.stores.get(command.handle.frame)
+        if store is None or self._core.frames[command.handle.frame].accepted == len(store.segments):
             return
-        invariant(7, store.handle == command.handle and self.alive(store), "WRITE into {} by {}", store, command.handle)
+        right = store.handle == command.handle and self.ledger.alive(store)
+        invariant(7, right, "WRITE into {} by {}", store, command.handle)
         invariant(3, not store.sealed, "WRITE into a sealed block: {}", store)
-        invariant(7, self.ring_of(store) == op.ring, "WRITE by {} into a block of another ring: {}", op.ring, store)
+        invariant(7, self.ledger.ring_of(store) == op.ring, "WRITE by {} into another ring's block: {}", op.ring, store)
         size = self._core.params.memory.segment_bytes
         invariant(3, command.segment + op.item == len(store.segments), "WRITE is no append: {}", store)
-        store.segments.append(bytes(command.data[op.item * size : (op.item + 1) * size]))
+        data = bytes(command.data[op.item * size : (op.item + 1) * size])
+        store.segments.append(data)
+        store.crc = google_crc32c.extend(store.crc, data)
+        self.ledger.written[store.session] += 1
 
-    def _internal(self, op: Operation) -> None:
-        if isinstance(op, log.Landed):
-            store = self.stores[op.frame]
-            if store.landed == store.answered:
-                store.landed += op.segments - (not op.ok)
-            store.answered += op.segments
-        elif isinstance(op, log.Lost):
-            self.lost.add(op.ring)
-        elif isinstance(op, log.Fenced):
-            name, _ = self.sessions[op.slot]
-            session = self._core.sessions.at(op.slot)
-            assert session is not None, "a fenced session is in the table"
-            self.sessions[op.slot] = (name, session.ring.id)
-        elif isinstance(op, log.Expired) and op.timer is Timer.FENCE:
-            del self.sessions[op.slot]
-        elif isinstance(op, log.Step) and op.hand is Hand.SESSIONS:
-            if self._core.sessions.at(op.slot) is None:
-                del self.sessions[op.slot]
-        elif isinstance(op, log.Step) and op.hand is Hand.PINS:
-            assert op.ring is not None, "the hand over pins says whose"
-            invariant(5, op.ring in self.lost, "a hand takes pins of {}, which is not lost", op.ring)
-            del self.pins[next(n for n in self.pins if n[0] == op.ring and n[1].slot == op.slot)]
+    def _sealing(self, ring: RingId, command: c.Seal) -> None:
+        """A SEAL that waits speaks for the whole block, in its owner's name."""
+        store = self.ledger.named(command.handle)
+        right = store is not None and self.ledger.alive(store) and self.ledger.ring_of(store) == ring
+        invariant(7, right, "SEAL by {} of {}", ring, store)
+        assert store is not None, "just checked"
+        invariant(1, command.length == sum(map(len, store.segments)), "SEAL at another length: {}", store)
+        invariant(2, command.crc == store.crc, "SEAL of other bytes than were written: {}", store)
 
     def _reading(self, op: Operation) -> None:
         """A READ that has just started is of a sealed block, or of landed segments of the ring's own session."""
         if isinstance(op, Taken) and isinstance(op.command, c.Read):
             name: tuple[RingId, int] | None = (op.ring, op.tag)
         elif isinstance(op, log.Step) and op.hand is Hand.PARKED:
-            name = next((n for n in self._core.reads if n not in self.reads), None)
+            name = next((n for n in self._core.reads if n not in self.ledger.reads), None)
         else:
             return
         if name is None or name not in self._core.reads:
             return
         ring, _ = name
         command = self._core.reads[name].command
-        store = self._named(command.handle)
-        invariant(7, store is not None and self.alive(store), "READ of a dead block: {}", store)
+        store = self.ledger.named(command.handle)
+        invariant(7, store is not None and self.ledger.alive(store), "READ of a dead block: {}", store)
         assert store is not None, "just checked"
         invariant(4, self._readable(ring, store.owner), "READ without the right to: {}", store)
-        landed = self.ring_of(store) == ring and command.segment + command.count <= store.landed
+        landed = self.ledger.ring_of(store) == ring and command.segment + command.count <= store.landed
         invariant(1, store.sealed or landed, "READ of segments that are not landed for {}: {}", ring, store)
-        self.reads[name] = store
+        self.ledger.reads[name] = store
+        store.holds += 1
 
-    def _completed(self, op: Operation, command: Command, result: Completion) -> None:
-        """What a status claims has happened, and rightly so."""
-        if isinstance(command, c.Alloc):
-            self._allocated(command, result)
-        elif isinstance(command, c.Seal):
-            self._decided(command, result.status)
-        elif isinstance(command, c.Read):
-            self._read(op, command, result)
-        elif result.status is Status.OK:
-            self._done(command, result)
+    # What the slice did by itself.
 
-    def _allocated(self, command: c.Alloc, result: Completion) -> None:
-        ring, status = result.ring, result.status
-        if status not in (Status.GRANTED, Status.EXISTS, Status.PENDING) or result.handle is None:
-            return
-        block = (self._partition(ring), command.model, command.key)
-        current = self.latest.get(block)
-        if status is not Status.GRANTED:
-            found = current is not None and self.alive(current) and current.handle == result.handle
-            found = found and current is not None and current.sealed == (status is Status.EXISTS)
-            invariant(6, found, "{} for a key whose latest store is {}", status.name, current)
-            return
-        invariant(6, current is None or not self.alive(current), "a second writer is granted beside {}", current)
-        invariant(4, self._core.models[command.model].state is ModelState.LIVE, "a model that is not live is written")
-        old = self.stores.get(result.handle.frame)
-        if old is not None:
-            held = old in self.pins.values() or old in self.reads.values()
-            invariant(5, not held, "a held frame is reused: {}", old)
-            invariant(3, old.answered == len(old.segments), "a frame is reused with writes unanswered: {}", old)
-            invariant(7, old.handle != result.handle, "a handle comes back: {}", old)
-            old.gone = True
-        used, borrowed = self._holdings(ring)
-        partition = self._core.partitions[block[0]]
-        invariant(8, used <= max(partition.quota, self._used), "partition {} grows beyond its quota", partition.id)
-        lendable = self._core.replacement.lendable(partition.pool)
-        invariant(8, borrowed <= max(lendable, self._borrowed), "partition {} borrows what is guaranteed", partition.id)
-        lives = (self.partition_lives[block[0]], self.model_lives[block[1]])
-        store = Store(result.handle, *block, command.session, lives)
-        self.stores[result.handle.frame] = self.latest[block] = store
+    def _internal(self, op: Operation) -> None:
+        ledger = self.ledger
+        if isinstance(op, log.Landed):
+            store = ledger.stores[op.frame]
+            if store.landed == store.answered:
+                store.landed += op.segments - (not op.ok)
+            store.answered += op.segments
+        elif isinstance(op, log.Sealed):
+            self._sealed(ledger.stores[op.frame])
+        elif isinstance(op, log.Drained):
+            store = ledger.stores[op.frame]
+            invariant(5, store.holds == 0, "a held frame is freed: {}", store)
+            invariant(5, store.answered == len(store.segments), "a frame is freed with writes unanswered: {}", store)
+            invariant(2, not ledger.alive(store), "a live block is freed: {}", store)
+        elif isinstance(op, log.Lost):
+            ledger.lost.add(op.ring)
+        elif isinstance(op, log.Fenced):
+            self._fenced(op.slot)
+        elif isinstance(op, log.Expired) and op.timer is Timer.FENCE:
+            ledger.end_session(op.slot)
+        elif isinstance(op, log.Step) and op.hand is Hand.SESSIONS:
+            _, ring = ledger.sessions[op.slot]
+            if ring in ledger.lost:
+                ledger.end_session(op.slot)
+            else:
+                ledger.fences.pop(op.slot, None)
+        elif isinstance(op, log.Step) and op.hand is Hand.PINS:
+            assert op.ring is not None, "the hand over pins says whose"
+            invariant(5, op.ring in ledger.lost, "a hand takes pins of {}, which is not lost", op.ring)
+            _, store = ledger.pins.pop((op.ring, op.slot))
+            store.holds -= 1
 
-    def _decided(self, command: c.Seal, status: Status) -> None:
-        store = self._named(command.handle)
-        if status in (Status.CRC, Status.MEM_ERROR):
-            assert store is not None, "only a block that was there can fail its seal"
-            store.gone = True
-        elif status is Status.OK:
-            invariant(7, store is not None and self.alive(store), "SEAL of a dead block: {}", store)
-            assert store is not None, "just checked"
-            invariant(1, store.landed == len(store.segments), "sealed before it has landed: {}", store)
-            invariant(1, command.length == sum(map(len, store.segments)), "sealed at another length: {}", store)
-            store.sealed = True
+    def _sealed(self, store: Store) -> None:
+        """The done bit: only with every byte in memory, and only for what is still reachable."""
+        invariant(1, store.answered == len(store.segments), "a SEAL is decided before its writes are: {}", store)
+        store.sealed = self.ledger.alive(store) and store.landed == len(store.segments)
+        store.gone = not store.sealed
 
-    def _read(self, op: Operation, command: c.Read, result: Completion) -> None:
-        store = self.reads.pop((result.ring, result.tag), None)
-        end = command.segment + command.count
-        if result.status is Status.OK:
-            assert store is not None, "a READ that ends has started"
-            wanted = b"".join(store.segments[command.segment : end])
-            invariant(2, result.data == wanted, "READ returns other bytes than were stored: {}", store)
-        elif result.status is Status.POISON:
-            assert store is not None, "a READ that ends has started"
-            store.gone = True
-        elif result.status is Status.PENDING and isinstance(op, Taken):
-            asked = self._named(command.handle)
-            mine = asked is not None and self.ring_of(asked) == result.ring and self.alive(asked)
-            invariant(9, not (mine and asked is not None and end <= asked.landed), "own landed bytes wait: {}", asked)
-
-    def _done(self, command: Command, result: Completion) -> None:
-        ring = result.ring
-        if isinstance(command, c.Unpin):
-            invariant(5, self.pins.pop((ring, command.pin), None) is not None, "{} returns a pin it has not", ring)
-        elif isinstance(command, c.Abort):
-            store = self._named(command.handle)
-            rightly = store is not None and self.alive(store) and not store.sealed and self.ring_of(store) == ring
-            invariant(7, rightly, "ABORT by {} of {}", ring, store)
-            assert store is not None, "just checked"
-            store.gone = True
-        elif isinstance(command, c.Drop):
-            store = self.latest.get((self._partition(ring), command.model, command.key))
-            invariant(7, store is not None and self.alive(store), "DROP of a dead block: {}", store)
-            assert store is not None, "just checked"
-            store.gone = True
-        elif isinstance(command, c.OpenSession):
-            assert result.session is not None, "an opened session has a name"
-            self.sessions[result.session.slot] = (result.session, ring)
-        elif isinstance(command, c.CloseSession):
-            del self.sessions[command.session.slot]
-        elif isinstance(command, c.DropPartition):
-            self.partition_lives[command.partition] += 1
-        elif isinstance(command, c.Retire):
-            self.model_lives[command.model] += 1
-        elif isinstance(command, c.Bind):
-            self._bound(command.ring)
-
-    def _bound(self, ring: RingId) -> None:
-        self.lost.discard(ring)
-        left: list[object] = [name for name in (*self.pins, *self.reads, *self.outstanding) if name[0] == ring]
-        left += [name for name, bound in self.sessions.values() if bound == ring]
-        invariant(11, not left, "{} changes hands with {} left of it", ring, left)
+    def _fenced(self, slot: int) -> None:
+        """All that the old ring counted is in memory before the new one may read and write."""
+        name, ring = self.ledger.sessions[slot]
+        invariant(11, ring not in self.ledger.lost, "{} of lost {} changes rings", name, ring)
+        invariant(9, slot in self.ledger.fences, "{} changes rings before {} has answered", name, ring)
+        count = self.ledger.fences.pop(slot)
+        written = self.ledger.written.pop(name, 0)
+        invariant(9, written == count, "{} changes rings after {} writes, not {}", name, written, count)
+        for store in self.ledger.stores.values():
+            moving = store.session == name and self.ledger.alive(store)
+            landed = store.answered == len(store.segments)
+            invariant(9, not moving or landed, "a session changes rings before this has landed: {}", store)

@@ -75,12 +75,12 @@ class Slice:
 
     def _take(self, op: Taken) -> None:
         core = self.core
-        ring = present(core.rings.get(op.ring), f"there is no ring {op.ring}")
+        ring = present(core.rings.get(op.ring), "there is no ring {}", op.ring)
         name = (op.ring, op.tag)
         if op.item == 0:
-            legal(name not in core.outstanding, f"tag {op.tag} of {op.ring} is outstanding already")
+            legal(name not in core.outstanding, "tag {} of {} is outstanding already", op.tag, op.ring)
         else:
-            legal(core.unfinished.get(name) == (op.command, op.item), f"item {op.item} is not next for {name}")
+            legal(core.unfinished.get(name) == (op.command, op.item), "item {} is not next for {}", op.item, name)
         result = core.outstanding.setdefault(name, Completion(*name))
         try:
             require(op.item > 0 or well_formed(core, op.command), Status.INVALID)

@@ -119,8 +119,8 @@ class Fencing:
 class Session:
     """One request's sequence, bound to a ring; it dies with it.
 
-    ``written`` counts the segments accepted in its name, ``settled`` those of them that memory has answered, or that
-    were abandoned with their block.
+    ``written`` counts the segments accepted in its name from the ring that it is bound to, ``settled`` those of them
+    that memory has answered, or that were abandoned with their block.
     """
 
     ring: Ring

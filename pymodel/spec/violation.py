@@ -10,6 +10,6 @@ class InvariantViolation(AssertionError):
 
 
 def invariant(number: int, holds: bool, message: str, *subjects: object) -> None:
-    """Raise InvariantViolation unless ``holds``; the subjects fill the braces of the message."""
+    """Raise InvariantViolation unless ``holds``; the subjects are put into the message's braces only then."""
     if not holds:
         raise InvariantViolation(number, message.format(*subjects))
