@@ -68,7 +68,7 @@ def retire(core: Core, ring: Ring, op: Taken, command: c.Retire, result: Complet
 
 
 def set_epoch(core: Core, ring: Ring, op: Taken, command: c.SetEpoch, result: Completion) -> bool:
-    """Start service; once a life."""
-    require(core.epoch == 0, Status.INVALID)
+    """Start service; nobody has the right to do so twice in a life."""
+    require(core.epoch == 0, Status.DENIED)
     core.epoch = command.epoch
     return True

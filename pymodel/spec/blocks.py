@@ -12,7 +12,7 @@ from hw.params.orderlog import Taken
 from hw.params.protocol import FrameState, Handle, ModelState, PinId, Status
 from pymodel.spec.cam import Tag
 from pymodel.spec.core import Core, Refused, found, require
-from pymodel.spec.sessions import own_session, standing
+from pymodel.spec.sessions import standing
 from pymodel.spec.state import Frame, Partition, Reading, Ring
 
 
@@ -51,9 +51,11 @@ def lookup(core: Core, ring: Ring, op: Taken, command: c.Lookup, result: Complet
 def alloc(core: Core, ring: Ring, op: Taken, command: c.Alloc, result: Completion) -> bool:
     """A LOOKUP in the own partition with a claim: MISS becomes WRITING, in a FREE or evicted frame."""
     partition = ring.partition
-    own_session(core, ring, command.session)
+    verdict = standing(core, ring, command.session)
+    require(verdict in (Status.OK, Status.PENDING), verdict)
     require(core.models[command.model].state is ModelState.LIVE, Status.RETIRED)
     require(command.length <= partition.pool.frame_bytes, Status.RANGE)
+    require(verdict is Status.OK, verdict)
 
     tag = Tag(partition.id, command.model, command.key)
     old = core.entry(tag)

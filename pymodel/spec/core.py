@@ -81,7 +81,7 @@ class Core:
         self.waiting: dict[int, Frame] = {}
         self.outstanding: dict[tuple[RingId, int], Completion] = {}
         self.unfinished: dict[tuple[RingId, int], tuple[Command, int]] = {}
-        self.replacement = Replacement(tables, self.partitions, self.alive, self.counters)
+        self.replacement = Replacement(tables, self.partitions, self.counters)
 
     # What is alive, and what a name means.
 

@@ -1,7 +1,6 @@
 """Which frame an ALLOC gets: quotas, guarantees, and CLOCK with a queue of victims."""
 
 from collections import Counter
-from collections.abc import Callable
 
 from hw.params.params import TableParams
 from hw.params.protocol import FrameState
@@ -19,12 +18,10 @@ class Replacement:
         self,
         tables: TableParams,
         partitions: list[Partition],
-        alive: Callable[[Frame], bool],
         counters: Counter[str],
     ) -> None:
         self._tables = tables
         self._partitions = partitions
-        self._alive = alive
         self._counters = counters
 
     def choose(self, partition: Partition) -> Frame | None:
@@ -72,12 +69,15 @@ class Replacement:
         return victim
 
     def _queued(self, partition: Partition) -> Frame | None:
-        """The oldest entry of the queue that is still a victim; those before it leave the queue."""
+        """The oldest entry of the queue that is still a victim; those before it leave the queue.
+
+        An entry whose frame has been taken for another block since counts for nothing.
+        """
         while partition.victims:
-            frame, generation = partition.victims.popleft()
-            if frame.generation == generation:
+            frame = partition.victims.popleft()
+            if frame.partition is partition and frame.queued:
                 frame.queued = False
-                if self._candidate(frame, partition) and not (frame.referenced and self._alive(frame)):
+                if self._candidate(frame, partition) and not frame.referenced:
                     return frame
         return None
 
@@ -107,6 +107,6 @@ class Replacement:
                     frame.referenced = False
                 else:
                     frame.queued = True
-                    partition.victims.append((frame, frame.generation))
+                    partition.victims.append(frame)
         if partition.hand == len(frames):
             partition.hand = 0

@@ -105,9 +105,9 @@ class Slice:
             return
         hidden = Status.MISS if isinstance(command, c.Lookup) else Status.DENIED
         require(ring.partition is not NOBODY, hidden)
-        require(not ring.partition.scope.closed, Status.UNAVAILABLE)
         if isinstance(command, c.Lookup | c.Alloc | c.Drop):
-            require(not core.models[command.model].scope.closed, Status.UNAVAILABLE)
+            closed = ring.partition.scope.closed or core.models[command.model].scope.closed
+            require(not closed, Status.UNAVAILABLE)
 
     def _restart(self) -> None:
         core = self.core

@@ -27,7 +27,7 @@ NO_POOL = Pool(0, [], deque())
 @dataclass(slots=True, eq=False)
 class Partition:
     """A tenant. ``used`` counts its frames in any state, ``hand`` is where its replacement hand stands in the pool,
-    ``victims`` its queue of (frame, generation)."""
+    ``victims`` its queue of frames that may be evicted."""
 
     id: int
     scope: Scope
@@ -38,7 +38,7 @@ class Partition:
     read_mask: int = 0
     used: int = 0
     hand: int = 0
-    victims: deque[tuple["Frame", int]] = field(default_factory=deque)
+    victims: deque["Frame"] = field(default_factory=deque)
 
 
 NOBODY = Partition(-1, Scope(1))
