@@ -15,7 +15,7 @@ from hw.rtl.transform import Crc32c
 from hw.tb.mutate import mutate
 from hw.tb.runner import Run
 from hw.tb.scoreboard import CheckError
-from hw.tb.structure import combinational_inputs
+from hw.tb.structure import combinational_inputs, lut4_levels
 
 BENCH = "hw.tb.crc32c.bench"
 
@@ -73,6 +73,11 @@ def test_segments_in_the_amaranth_simulator(beat_bytes: int, seed: int) -> None:
 @pytest.mark.parametrize("outputs", ["*__valid", "*__payload"])
 def test_outputs_are_registered(outputs: str) -> None:
     assert combinational_inputs(Crc32c(beat_bytes=4), outputs, "*") == []
+
+
+@pytest.mark.parametrize("beat_bytes", [16, pytest.param(128, marks=pytest.mark.nightly)])
+def test_logic_is_shallow(beat_bytes: int) -> None:
+    assert lut4_levels(Crc32c(beat_bytes=beat_bytes)) <= 8
 
 
 @pytest.mark.parametrize("beat_bytes", [1, 4, 16, 64])
