@@ -1,0 +1,152 @@
+"""Sphinx extension: tables that are made from the code at build time, by ``{generated} NAME`` in a page."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import Field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from hw.params import PRESETS, Params
+from hw.params.load import names
+from hw.params.protocol import Opcode, Status
+from hw.params.section import Section
+from hw.rdl import Register, register_map
+from pymodel.spec.slice import COMMANDS, INTERNAL
+
+ROOT = Path(__file__).resolve().parent.parent
+SPECIFICATION = ROOT / "pymodel" / "spec"
+_SOURCES = [*SPECIFICATION.glob("*.py"), *(ROOT / "hw" / "params").glob("*.py"), *(ROOT / "hw" / "rdl").iterdir()]
+"""What the tables are made from: a page with one is read again when any of these has changed."""
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table; a bar in a cell is escaped."""
+
+    def line(cells: Iterable[object]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    heads = list(heads)
+    return "\n".join([line(heads), line("---" for _ in heads), *map(line, rows)])
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _parameter(name: str, f: Field[Any]) -> list[str]:
+    path, _, leaf = name.replace("pools.0", "pools").rpartition(".")
+    groups = (getattr(preset, path) for preset in PRESETS.values())
+    values = (getattr(group[0] if path == "pools" else group, leaf) for group in groups)
+    low, high, unit = (f.metadata[key] for key in ("low", "high", "unit"))
+    span = "true, false" if low is None else f"{_number(low)} to {_number(high)}"
+    if f.metadata["power_of_two"]:
+        span += ", a power of two"
+    return [f"`{name}`", *map(_number, values), span, unit, f.metadata["doc"]]
+
+
+def parameters() -> str:
+    """Every parameter: its value in each preset, range, unit and meaning; a section each."""
+    sections: dict[type[Section], list[str]] = {}
+    for name, section in names():
+        sections.setdefault(section, []).append(name)
+    parts = []
+    for section, members in sections.items():
+        declared = {f.name: f for f in fields(section)}
+        rows = [_parameter(name, declared[name.rpartition(".")[2]]) for name in members]
+        parts.append(f"## `{section.section}`\n\n{inspect.getdoc(section)}\n")
+        parts.append(table(["parameter", *PRESETS, "range", "unit", "meaning"], rows) + "\n")
+    return "\n".join(parts)
+
+
+def derived() -> str:
+    """What follows from the parameters of each preset."""
+    found = {name: made for name, made in vars(Params).items() if isinstance(made, property | cached_property)}
+    rows = (
+        [f"`{name}`", *(_number(getattr(preset, name)) for preset in PRESETS.values()), inspect.getdoc(made)]
+        for name, made in found.items()
+    )
+    return table(["value", *PRESETS, "meaning"], rows)
+
+
+def _fields(register: Register) -> Iterator[list[str]]:
+    place = [f"`{register.offset:#04x}`", f"`{register.name}`"]
+    for f in register.fields:
+        bits = f"{f.low + f.width - 1}:{f.low}" if f.width > 1 else str(f.low)
+        access = ("rw, self-clearing" if f.pulse else "rw") if f.writable else "r"
+        reset = f"`{f.reset:#x}`" if f.parameter is None else f"parameter `{f.parameter}`"
+        yield [*place, bits, f"`{f.name}`", access, reset, f.doc]
+        place = ["", ""]
+
+
+def registers() -> str:
+    """Every field of every register."""
+    rows = (row for register in register_map().values() for row in _fields(register))
+    return table(["offset", "register", "bits", "field", "access", "reset", "meaning"], rows)
+
+
+def statuses() -> str:
+    """Every status, with its code and meaning."""
+    return table(["code", "status", "meaning"], ([s.value, f"`{s.name}`", s.meaning] for s in Status))
+
+
+def _where(function: Callable[..., Any]) -> str:
+    return f"`{function.__module__.rpartition('.')[2]}.{function.__name__}`"
+
+
+def opcodes() -> str:
+    """Every command, its code, the function that is its specification, and what that says of itself."""
+    rows = ([o.value, f"`{o.name}`", _where(COMMANDS[o]), inspect.getdoc(COMMANDS[o])] for o in Opcode)
+    return table(["code", "command", "function", "effect"], rows)
+
+
+def operations() -> str:
+    """Every internal operation and the function that is its specification."""
+    rows = ([f"`{kind.__name__}`", _where(made), inspect.getdoc(made)] for kind, made in INTERNAL.items())
+    return table(["operation", "function", "effect"], rows)
+
+
+def invariants() -> str:
+    """In which modules of the specification each invariant is checked, and at how many places."""
+    found: dict[int, Counter[str]] = {}
+    for source in sorted(SPECIFICATION.glob("*.py")):
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "invariant":
+                number = ast.literal_eval(node.args[0])
+                found.setdefault(number, Counter())[source.name] += 1
+    rows = ([n, ", ".join(f"`{name}` ({k})" for name, k in sorted(found[n].items()))] for n in sorted(found))
+    return table(["invariant", "checked in (number of checks)"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    made.__name__: made for made in (parameters, derived, registers, statuses, opcodes, operations, invariants)
+}
+
+
+class Generated(SphinxDirective):
+    """``{generated} NAME``: the table of that name."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        made = TABLES[directives.choice(self.arguments[0], tuple(TABLES))]
+        for source in _SOURCES:
+            self.env.note_dependency(str(source))
+        return self.parse_text_to_nodes(made(), allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("generated", Generated)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,93 @@
+"""The documents build without a warning, and their generated tables are complete."""
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hw.params import PRESETS
+from hw.params.load import names
+from hw.params.protocol import Opcode, Status
+from hw.rdl import register_map
+from pymodel.spec.slice import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def sphinx(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """Build HTML; a warning is an error."""
+    arguments = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(DOCS), "-d", str(out / "trees")]
+    command = [sys.executable, "-m", "sphinx", *arguments, str(source), str(out / "html")]
+    return subprocess.run(
+        command, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("docs")
+    result = sphinx(DOCS, out)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    return out / "html"
+
+
+def cells(page: Path) -> list[list[str]]:
+    """The rows of all tables of a page, as text."""
+    rows = re.findall(r"<tr.*?</tr>", page.read_text(encoding="utf-8"), re.DOTALL)
+    return [
+        [
+            html.unescape(re.sub(r"<[^>]+>", "", cell)).strip()
+            for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)
+        ]
+        for row in rows
+    ]
+
+
+def test_every_page_is_built(built: Path) -> None:
+    assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in built.glob("*.html")}
+
+
+def test_parameters_are_listed_with_every_preset(built: Path) -> None:
+    rows = {row[0]: row for row in cells(built / "parameters.html") if row}
+    assert {name for name, _ in names()} <= rows.keys()
+    assert ["parameter", *PRESETS] == rows["parameter"][: 1 + len(PRESETS)]
+    assert rows["tables.lookup_keys"] == [
+        "tables.lookup_keys",
+        "4",
+        "256",
+        "256",
+        "1 to 4,096",
+        "",
+        "keys of one LOOKUP",
+    ]
+
+
+def test_registers_are_listed_with_every_field(built: Path) -> None:
+    rows = [row for row in cells(built / "registers.html") if len(row) == 7]
+    assert [row[1] for row in rows[1:] if row[1]] == list(register_map())
+    assert [row[3] for row in rows[1:]] == [f.name for register in register_map().values() for f in register.fields]
+    assert ["0x08", "CONTROL", "0", "start", "rw, self-clearing", "0x0"] in [row[:6] for row in rows]
+
+
+def test_statuses_and_commands_are_listed(built: Path) -> None:
+    rows = [row for row in cells(built / "specification.html") if row and row[0].isdecimal()]
+    assert [row for row in rows if row[1] in Status.__members__] == [[str(s.value), s.name, s.meaning] for s in Status]
+    functions = [(COMMANDS[o].__module__.rpartition(".")[2], COMMANDS[o].__name__) for o in Opcode]
+    listed = [row[:3] for row in rows if row[1] in Opcode.__members__]
+    assert listed == [[str(o.value), o.name, ".".join(f)] for o, f in zip(Opcode, functions, strict=True)]
+
+
+def test_every_command_has_its_statuses(built: Path) -> None:
+    rows = [row for row in cells(built / "specification.html") if len(row) == 2 and row[0] in Opcode.__members__]
+    assert [row[0] for row in rows] == [o.name for o in Opcode]
+
+
+@pytest.mark.parametrize("fault", ["```{generated} nothing\n```\n", "[gone](gone.md)\n", "```{toctree}\ngone\n```\n"])
+def test_a_fault_in_a_page_stops_the_build(tmp_path: Path, fault: str) -> None:
+    (tmp_path / "index.md").write_text(f"# Page\n\n{fault}", encoding="utf-8")
+    assert sphinx(tmp_path, tmp_path / "out").returncode != 0

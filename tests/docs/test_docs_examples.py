@@ -1,0 +1,137 @@
+"""Every command and every Python example of the documents runs, and prints what the documents say.
+
+In README.md and docs/*.md, the blocks of a page are executed in their order, in one temporary folder a page:
+
+- ```console: a line that starts with `$ ` is a command; the lines below are its output, `...` standing for any text.
+- An indented block: a line that starts with `kvnode ` or `make ` is a command.
+- ```python: executed, in one namespace a page.
+- ```toml: a file for the commands below, if its first line is a comment with a name.
+
+Shell blocks of any other kind are not allowed, so that nothing escapes. ELSEWHERE lists what is not run here.
+"""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from scripts.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = {"console", "python", "toml", "text", "json", ""}
+BENCH = "starts a simulator; tests/hw runs the benches"
+ELSEWHERE = {
+    "make run": "sets up an environment, then replays a trace; tests/replay does the latter",
+    "make test": "runs this test",
+    "kvnode trace generate -o busy.jsonl.gz --requests 1000000 --set arrivals_per_second=283": (
+        "takes ten seconds; tests/trace covers the generator with fewer requests"
+    ),
+    ".venv/bin/pytest tests/hw/test_crc32c.py -k test_bench": BENCH,
+    "COCOTB_TEST_FILTER=full_rate .venv/bin/pytest 'tests/hw/test_crc32c.py::test_bench[zero-16]'": BENCH,
+    "KVNODE_SEED=7 KVNODE_WAVES=1 .venv/bin/pytest -s 'tests/hw/test_crc32c.py::test_bench[random-4]'": BENCH,
+}
+"""Commands that the documents show and this test does not run, by exact text, each with the reason."""
+
+
+def blocks(page: Path) -> Iterator[Token]:
+    """Fenced and indented blocks of a page, also those inside lists."""
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    return (token for token in tokens if token.type in ("fence", "code_block"))
+
+
+def language(block: Token) -> str:
+    return "indented" if block.type == "code_block" else block.info.split(" ")[0]
+
+
+def commands(block: Token) -> list[tuple[str, str | None]]:
+    """(command, expected output; None for any)."""
+    lines = block.content.splitlines()
+    if language(block) == "indented":
+        return [(line.strip(), None) for line in lines if line.startswith(("kvnode ", "make "))]
+    if language(block) != "console":
+        return []
+    found: list[tuple[str, str | None]] = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+        else:
+            command, output = found[-1]
+            found[-1] = command, f"{output}{line}\n"
+    return found
+
+
+def run(command: str, expected: str | None, folder: Path) -> None:
+    """Run a command in `folder`; compare what it prints."""
+    environment = os.environ | {
+        "PATH": f"{folder.parent / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "120",
+    }
+    result = subprocess.run(
+        command, check=False, shell=True, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, f"$ {command}\n{result.stdout}{result.stderr}"
+    if expected:
+        options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(expected, result.stdout, options), result.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a page's blocks run, with `kvnode` on the path whether this tree is installed or not."""
+    program = tmp_path / "bin" / "kvnode"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom scripts.cli import main\nmain()\n", encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "page").mkdir()
+    return tmp_path / "page"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    namespace: dict[str, object] = {}
+    for block in blocks(page):
+        if language(block) == "python":
+            first = block.map[0] + 1 if block.map else 0
+            exec(compile("\n" * first + block.content, str(page), "exec"), namespace)
+        elif language(block) == "toml" and (name := re.match(r"# (\w+\.toml)\n", block.content)):
+            (folder / name[1]).write_text(block.content, encoding="utf-8")
+        for command, expected in commands(block):
+            if command not in ELSEWHERE:
+                run(command, expected, folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_are_of_known_kinds(page: Path) -> None:
+    kinds = {language(block) for block in blocks(page)} - {"indented"}
+    assert {kind for kind in kinds if not kind.startswith("{")} <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_sentences_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`kvnode\s+([a-z]+)", text)) <= COMMANDS.keys()
+    assert set(re.findall(r"`make\s+([a-z]+)", text)) <= set(targets)
+
+
+def test_commands_that_run_elsewhere_are_still_shown() -> None:
+    shown = {command for page in PAGES for block in blocks(page) for command, _ in commands(block)}
+    assert shown >= ELSEWHERE.keys()
+
+
+def test_a_wrong_example_is_noticed(folder: Path) -> None:
+    run("kvnode trace generate -o t --requests 5", "t: 5 requests, seed ...\n", folder)
+    with pytest.raises(AssertionError):
+        run("kvnode trace generate -o t --requests 5", "t: 6 requests, seed ...\n", folder)
+    with pytest.raises(AssertionError):
+        run("kvnode trace info gone", None, folder)
