@@ -12,6 +12,7 @@ class Replacement:
 
     Below its quota a partition takes the oldest FREE frame, else a victim of the partition that is furthest above its
     guarantee (ties: lowest id); at its quota, a victim of its own. Frames that others are guaranteed are not borrowed.
+    Dead blocks need no rule of their own: the sweep makes their frames FREE, and FREE frames go first.
     """
 
     def __init__(
