@@ -1,0 +1,105 @@
+"""What was stored in which frame, kept apart from the device: the judge of every hit and every byte."""
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from hw.params.commands import Event
+from hw.params.protocol import Handle
+from scripts.replay.content import payload
+
+
+@dataclass(slots=True)
+class Store:
+    """One block as it was granted. Times are block references looked up so far, in the whole run."""
+
+    handle: Handle
+    partition: int
+    model: int
+    key: int
+    nonce: int
+    sealed_at: int = 0
+    used_at: int = 0
+    hits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WrongBlock:
+    """A hit that gave other bytes than were stored."""
+
+    request: int
+    partition: int
+    model: int
+    key: int
+    handle: Handle | None
+    what: str
+
+    def __str__(self) -> str:
+        return (
+            f"request {self.request}: partition {self.partition}, model {self.model}, key {self.key:032x},"
+            f" {self.handle}: {self.what}"
+        )
+
+
+class Ledger:
+    """Remembers the latest store of each frame; a handle of any other store of that frame is a wrong one."""
+
+    def __init__(self, seed: int, block_bytes: int) -> None:
+        self._seed = seed
+        self._bytes = block_bytes
+        self._nonce = 0
+        self._stores: dict[tuple[int, ...], Store] = {}
+        self.references = 0
+        """Block references looked up so far: the clock of ages."""
+        self.wrong_bytes = 0
+        self.first_wrong: WrongBlock | None = None
+        self.ages = array("q")
+        """Of each eviction: references since its block was sealed."""
+        self.idle = array("q")
+        """Of each eviction: references since its block was last hit, or sealed."""
+        self.unused = 0
+        """Evictions of blocks that were never hit."""
+
+    def granted(self, handle: Handle, partition: int, model: int, key: int) -> bytes:
+        """A block is about to be stored; returns the bytes to store."""
+        self._nonce += 1
+        before = self._stores.get(handle[:3])
+        if before is None or before.handle.generation < handle.generation:
+            self._stores[handle[:3]] = Store(handle, partition, model, key, self._nonce)
+        return payload(self._seed, (partition, model, key), self._nonce, self._bytes)
+
+    def event(self, event: Event) -> None:
+        """The device tells of a block that it has sealed or evicted."""
+        store = self._stores[event.handle[:3]]
+        if event.stored:
+            store.sealed_at = store.used_at = self.references
+            return
+        self.ages.append(self.references - store.sealed_at)
+        self.idle.append(self.references - store.used_at)
+        self.unused += store.hits == 0
+
+    def hit(self, request: int, handle: Handle | None, partition: int, model: int, key: int) -> Store | None:
+        """The store that a hit stands for; None, and a whole block of wrong bytes, when it is of another block."""
+        store = None if handle is None else self._stores.get(handle[:3])
+        if store is None or (store.handle, store.partition, store.model, store.key) != (handle, partition, model, key):
+            what = "the handle names no block" if store is None else f"the handle names another block, {store}"
+            self._wrong(self._bytes, WrongBlock(request, partition, model, key, handle, what))
+            return None
+        store.used_at = self.references
+        store.hits += 1
+        return store
+
+    def check(self, request: int, store: Store, data: bytearray) -> None:
+        """Compare the bytes that a READ returned with those stored, every one."""
+        block = (store.partition, store.model, store.key)
+        wanted = payload(self._seed, block, store.nonce, self._bytes)
+        if data == wanted:
+            return
+        wrong = np.flatnonzero(np.frombuffer(data, np.uint8) != np.frombuffer(wanted, np.uint8))
+        what = f"{len(wrong)} wrong bytes, the first at {wrong[0]}, of store {store.nonce}"
+        self._wrong(len(wrong), WrongBlock(request, *block, store.handle, what))
+
+    def _wrong(self, count: int, block: WrongBlock) -> None:
+        self.wrong_bytes += count
+        self.first_wrong = self.first_wrong or block

@@ -1,0 +1,189 @@
+"""A whole replay: the device is set up, requests are kept in flight, partitions, models and ports live and die."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hw.params import ParameterError, Params
+from hw.params.commands import Event, Message
+from hw.params.params import PoolParams
+from hw.params.protocol import FrameState, ModelState, RingId
+from scripts.replay.ledger import Ledger
+from scripts.replay.serve import Service, Steps
+from scripts.replay.tally import History, Tally
+from scripts.replay.workload import Workload
+from sw.driver import Device, DeviceError, Ticket, Transport
+
+_SAMPLES = 200
+"""How often the frames are counted in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The pool that a replay uses, and what each of its partitions may have and is sure of, in frames."""
+
+    pool: int
+    frames: int
+    quota: int
+    guarantee: int
+
+    @classmethod
+    def of(cls, params: Params) -> Shares:
+        """Of the first pool whose frames hold a block. Raises ParameterError for a replay that cannot be set up."""
+        replay, tables = params.replay, params.tables
+        for wanted, name, have in (
+            ("partitions", "rings_per_port", tables.rings_per_port),
+            ("in_flight", "sessions", tables.sessions),
+        ):
+            if getattr(replay, wanted) > have:
+                raise ParameterError(
+                    f"parameters contradict each other: replay.{wanted} = {getattr(replay, wanted)}"
+                    f" exceeds tables.{name} = {have}"
+                )
+
+        def holds(pool: PoolParams) -> bool:
+            return pool.frame_bytes >= replay.block_bytes
+
+        pool = next(i for i, pool in enumerate(params.pools) if holds(pool))
+        frames = params.pools[pool].frames
+        quota, guarantee = max(1, int(frames * replay.quota)), int(frames / replay.partitions * replay.guarantee)
+        if guarantee > quota:
+            raise ParameterError(
+                f"parameters contradict each other: replay.guarantee = {replay.guarantee} of an equal share is"
+                f" {guarantee} frames, replay.quota = {replay.quota} of the pool only {quota}"
+            )
+        return cls(pool, frames, quota, guarantee)
+
+    def capacity(self, partitions: int) -> int:
+        """Most frames that the partitions may use together."""
+        return min(self.frames, partitions * self.quota)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A request in flight."""
+
+    steps: Steps
+    waiting: list[Ticket] = field(default_factory=list)
+
+    def resume(self) -> bool:
+        """Go on as far as completions allow; False when the request has ended."""
+        waiting = self.waiting
+        while True:
+            while waiting and waiting[-1].completion is not None:
+                waiting.pop()
+            if waiting:
+                return True
+            tickets = next(self.steps, None)
+            if tickets is None:
+                return False
+            waiting.extend(tickets)
+
+
+class Replay:
+    """One run of a workload on one transport; holds all that was observed."""
+
+    def __init__(self, workload: Workload, params: Params, transport: Transport) -> None:
+        self.shares = Shares.of(params)
+        self.params = params
+        self.workload = workload
+        self.device = Device(transport)
+        self.ledger = Ledger(params.replay.seed, params.replay.block_bytes)
+        self.tallies = [Tally() for _ in range(params.replay.partitions)]
+        self.history = History()
+        self.service = Service(self.device, self.ledger, self.tallies, self.history)
+        self.stored_events = 0
+        self.stop = False
+        """Set it to end early: no new request is started, those in flight are finished."""
+        self.wall_seconds = 0.0
+        self._set_up()
+
+    def _set_up(self) -> None:
+        replay, device, shares = self.params.replay, self.device, self.shares
+        device.start()
+        self.before = device.transport.counters()
+        device.listen(self._heard)
+        for partition in range(replay.partitions):
+            device.set_partition(partition, pool=shares.pool, quota=shares.quota, guarantee=shares.guarantee)
+        for model in range(replay.models):
+            device.set_model(model, ModelState.LIVE)
+        for port in range(replay.ports):
+            self._bind(port)
+
+    def _bind(self, port: int) -> None:
+        for partition in range(self.params.replay.partitions):
+            self.device.bind(RingId(port, partition), partition)
+
+    def _heard(self, message: Message) -> None:
+        """Every port has a ring of every partition, so each hears of every block: port 0 is believed."""
+        if isinstance(message, Event) and message.port == 0:
+            self.ledger.event(message)
+            if message.stored:
+                self.stored_events += 1
+            else:
+                self.tallies[message.partition].evictions += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has ended."""
+        return len(self.history.references) == len(self.workload)
+
+    def run(self, ended: Callable[[], None] = lambda: None) -> None:
+        """Serve all requests; ``ended`` is called after each."""
+        begin = time.perf_counter()
+        requests = iter(self.workload)
+        events = self._events()
+        every = max(1, len(self.workload) // _SAMPLES)
+        active: list[_Job] = []
+        started = 0
+        while True:
+            while not self.stop and len(active) < self.params.replay.in_flight:
+                request = next(requests, None)
+                if request is None:
+                    break
+                active.append(_Job(self.service.start(request)))
+                active[-1].resume()
+                started += 1
+                while events and events[0][0] <= started:
+                    events.pop(0)[1](started)
+            if not active:
+                break
+            if not self.device.progress():
+                raise DeviceError("the device has nothing to do, but requests are waiting for it")
+            for job in [job for job in active if not job.resume()]:
+                active.remove(job)
+                if len(self.history.references) % every == 0:
+                    self._sample()
+                ended()
+        while self.device.progress():
+            pass
+        self._sample()
+        self.wall_seconds = time.perf_counter() - begin
+
+    def _sample(self) -> None:
+        counters = self.device.transport.counters()
+        states = (counters[f"frames_{state.name.lower()}"] for state in FrameState)
+        self.history.occupancy.append((len(self.history.references), *states))
+
+    # What is done to the device on the way.
+
+    def _events(self) -> list[tuple[int, Callable[[int], None]]]:
+        """(requests started, action), by time."""
+        replay = self.params.replay
+        planned = ((replay.retire_model_at, self._retire), (replay.lose_port_at, self._lose))
+        events = [(max(1, round(at * len(self.workload))), action) for at, action in planned if at]
+        return sorted(events, key=lambda event: event[0])
+
+    def _retire(self, started: int) -> None:
+        model = self.params.replay.models - 1
+        self.device.set_model(model, ModelState.RETIRED)
+        self.history.events.append((started, f"model {model} retired"))
+
+    def _lose(self, started: int) -> None:
+        """A port goes down and comes back; its requests in flight learn of it from their completions."""
+        port = self.params.replay.ports - 1
+        self.device.lose_port(port)
+        self._bind(port)
+        self.history.events.append((started, f"port {port} lost"))

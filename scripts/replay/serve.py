@@ -1,0 +1,212 @@
+"""How one request is served: its prefix is read, everything else of it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+
+import google_crc32c
+
+from hw.params import commands as c
+from hw.params.commands import Completion, LookupMode
+from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
+from scripts.replay.ledger import Ledger, Store
+from scripts.replay.tally import History, Tally
+from scripts.replay.workload import Request
+from sw.driver import Client, Device, Ticket
+
+Steps = Generator[Sequence[Ticket], None, None]
+"""A request under way: yields the commands that it waits for, and is resumed when all of them have completed."""
+
+
+class Ended(Exception):
+    """The request cannot go on: a command of it ended with ``status``."""
+
+    def __init__(self, ticket: Ticket, status: Status) -> None:
+        super().__init__(f"{ticket.opcode.name} {status.name}")
+        self.status = status
+
+
+def done(ticket: Ticket, *allowed: Status) -> Completion:
+    """The completion of a command that has ended; raises Ended for any status that is not allowed."""
+    completion = ticket.completion
+    assert completion is not None, "a request is resumed when its commands have completed"
+    if completion.status not in allowed:
+        raise Ended(ticket, completion.status)
+    return completion
+
+
+@dataclass(slots=True)
+class Service:
+    """Serves requests on one device; what they meet goes into ``tallies`` (by partition), ``ledger``, ``history``."""
+
+    device: Device
+    ledger: Ledger
+    tallies: list[Tally]
+    history: History
+    clients: dict[RingId, Client] = field(default_factory=dict)
+    unexpected: list[str] = field(default_factory=list)
+    """Commands that ended as none should: not by a loss or a retirement."""
+
+    def start(self, request: Request) -> Steps:
+        """Serve ``request``. Nothing of it is left when it ends, whatever befell it."""
+        return _Visit(self, request).run()
+
+    def client(self, ring: RingId) -> Client:
+        """The client of a ring; rings are made as they are first used."""
+        return self.clients.get(ring) or self.clients.setdefault(ring, Client(self.device, ring))
+
+
+class _Visit:
+    """The state of one request under way."""
+
+    def __init__(self, service: Service, request: Request) -> None:
+        self.request = request
+        self._service = service
+        self._ledger = service.ledger
+        self._client = service.client(RingId(request.port, request.partition))
+        self._tally = service.tallies[request.partition]
+        self._bytes = service.device.params.replay.block_bytes
+        self._most_keys = service.device.params.tables.lookup_keys
+        self._pins: list[PinId] = []
+        self._session: SessionId | None = None
+        self._retired = False
+        self._hits = self._prefix = 0
+
+    def run(self) -> Steps:
+        tally, request = self._tally, self.request
+        tally.block_lookups += len(request.keys)
+        self._ledger.references += len(request.keys)
+        try:
+            yield from self._open()
+            prefix = yield from self._read_prefix()
+            for key in request.keys[prefix:]:
+                yield from self._store(key)
+            for key in request.output_keys:
+                tally.decode_blocks += yield from self._store(key)
+        except Ended as ended:
+            tally.failed_requests += 1
+            if ended.status not in (Status.STALE, Status.UNAVAILABLE):
+                self._service.unexpected.append(f"request {request.number}: {ended}")
+        yield from self._leave()
+        tally.requests += 1
+        tally.retired_requests += self._retired
+        self._service.history.add(len(request.keys), self._hits, self._prefix)
+
+    def _open(self) -> Steps:
+        opening = self._client.submit(c.OpenSession())
+        yield (opening,)
+        self._session = done(opening, Status.OK).session
+
+    def _leave(self) -> Steps:
+        """Return what is held; on a ring that was lost it is gone already, and the device says so."""
+        leaving = [self._client.submit(c.Unpin(pin)) for pin in self._pins]
+        if self._session is not None:
+            leaving.append(self._client.submit(c.CloseSession(self._session)))
+        yield leaving
+
+    def _read_prefix(self) -> Generator[Sequence[Ticket], None, int]:
+        """Look all keys up, read the leading run of hits; returns its length."""
+        keys, tally = self.request.keys, self._tally
+        prefix = position = 0
+        while position < len(keys):
+            leading = prefix == position
+            chunk = keys[position : position + self._most_keys]
+            looking = self._client.submit(c.Lookup(self.request.model, chunk, LookupMode.BITMAP, pin=leading))
+            yield (looking,)
+            result = done(looking, Status.OK, Status.NO_SPACE)
+            run = self._run(result) if leading else 0
+            self._pins += (pin for pin in result.pins[:run] if pin is not None)
+            tally.block_hits += result.count
+            tally.prefix_hits += run
+            self._hits += result.count
+            tally.pending_lookups += result.statuses.count(Status.PENDING)
+            stores = [
+                self._ledger.hit(self.request.number, handle, self.request.partition, self.request.model, key)
+                for key, status, handle in zip(chunk, result.statuses, result.handles, strict=False)
+                if status is Status.HIT
+            ]
+            yield [self._client.submit(c.Unpin(pin)) for pin in result.pins[run:] if pin is not None]
+            yield from self._read(result.handles[:run], stores[:run])
+            prefix = self._prefix = prefix + run
+            position += len(result.statuses)
+            if result.status is Status.NO_SPACE:
+                tally.cut_lookups += 1
+                yield from self._unpin()
+        return prefix
+
+    def _run(self, result: Completion) -> int:
+        """Length of the leading run of hits."""
+        for length, status in enumerate(result.statuses):
+            if status is not Status.HIT:
+                return length
+        return len(result.statuses)
+
+    def _read(self, handles: list[Handle | None], stores: list[Store | None]) -> Steps:
+        """Read blocks whole, and compare them."""
+        buffers = [bytearray(self._bytes) for _ in handles]
+        reading = [
+            self._client.read(handle, memoryview(buffer))
+            for handle, buffer in zip(handles, buffers, strict=True)
+            if handle is not None
+        ]
+        yield reading
+        for ticket, store, buffer in zip(reading, stores, buffers, strict=True):
+            done(ticket, Status.OK)
+            self._tally.bytes_read += self._bytes
+            if store is not None:
+                self._ledger.check(self.request.number, store, buffer)
+
+    def _unpin(self) -> Steps:
+        """Return the pins held so far, to make room."""
+        returning = [self._client.submit(c.Unpin(pin)) for pin in self._pins]
+        self._pins.clear()
+        yield returning
+        for ticket in returning:
+            done(ticket, Status.OK)
+
+    def _store(self, key: int) -> Generator[Sequence[Ticket], None, bool]:
+        """Store a block; returns whether it was this request that did."""
+        client, request, tally = self._client, self.request, self._tally
+        assert self._session is not None, "opened first"
+        allocating = client.submit(c.Alloc(request.model, key, self._bytes, self._session))
+        yield (allocating,)
+        answer = done(
+            allocating,
+            Status.GRANTED,
+            Status.EXISTS,
+            Status.PENDING,
+            Status.NO_SPACE,
+            Status.QUOTA,
+            Status.RETIRED,
+        )
+        match answer.status:
+            case Status.GRANTED:
+                assert answer.handle is not None, "a granted block has a handle"
+                yield from self._fill(answer.handle, key)
+                return True
+            case Status.EXISTS:
+                tally.existing_blocks += 1
+                self._ledger.hit(request.number, answer.handle, request.partition, request.model, key)
+            case Status.PENDING:
+                tally.pending_blocks += 1
+            case Status.NO_SPACE:
+                tally.refused_no_space += 1
+            case Status.QUOTA:
+                tally.refused_quota += 1
+            case Status.RETIRED:
+                tally.refused_retired += 1
+                self._retired = True
+        return False
+
+    def _fill(self, handle: Handle, key: int) -> Steps:
+        """Write a granted block and seal it."""
+        request, client = self.request, self._client
+        data = self._ledger.granted(handle, request.partition, request.model, key)
+        writing = client.submit(c.Write(handle, 0, data))
+        sealing = client.submit(c.Seal(handle, len(data), google_crc32c.value(data)))
+        yield (writing, sealing)
+        done(writing, Status.OK)
+        self._tally.bytes_written += len(data)
+        done(sealing, Status.OK)
+        self._tally.stored_blocks += 1
