@@ -27,7 +27,8 @@ from scripts.cli import COMMANDS
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"console", "python", "toml", "text", "json", ""}
-BENCH = "starts a simulator; tests/hw runs the benches"
+BIN = Path(".venv", "bin")
+BENCH = "starts a simulator; tests/hw/test_verify_page.py shows that it finds its tests, and tests/hw runs them"
 ELSEWHERE = {
     "make run": "sets up an environment, then replays a trace; tests/replay does the latter",
     "make test": "runs this test",
@@ -71,7 +72,7 @@ def commands(block: Token) -> list[tuple[str, str | None]]:
 def run(command: str, expected: str | None, folder: Path) -> None:
     """Run a command in `folder`; compare what it prints."""
     environment = os.environ | {
-        "PATH": f"{folder.parent / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder / BIN}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "120",
     }
@@ -86,13 +87,12 @@ def run(command: str, expected: str | None, folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a page's blocks run, with `kvnode` on the path whether this tree is installed or not."""
-    program = tmp_path / "bin" / "kvnode"
-    program.parent.mkdir()
+    """Where a page's blocks run, with this tree's `kvnode` in `.venv/bin` and on the path."""
+    program = tmp_path / BIN / "kvnode"
+    program.parent.mkdir(parents=True)
     program.write_text(f"#!{sys.executable}\nfrom scripts.cli import main\nmain()\n", encoding="utf-8")
     program.chmod(0o755)
-    (tmp_path / "page").mkdir()
-    return tmp_path / "page"
+    return tmp_path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
