@@ -354,8 +354,15 @@ class Traffic:
         tenants = [r for r, to in self._bindings.items() if isinstance(to, int) and r not in self._lost]
         return self._random.choice(tenants if tenants and self._chance(0.96) else self._rings)
 
-    def _stray(self, ring: RingId) -> RingId:
-        """The ring that has the right to something, or now and then another."""
+    def _stray(self, ring: RingId, session: SessionId | None = None) -> RingId:
+        """The ring that has the right to something, or now and then another; best one that the session moves to."""
+        movers = [
+            r
+            for (r, _), a in self.outstanding.items()
+            if isinstance(a.command, c.Migrate) and a.command.session == session
+        ]
+        if movers and self._chance(0.3):
+            return self._random.choice(movers)
         return ring if self._chance(0.85) else self._random.choice(self._rings)
 
     def _admin(self) -> RingId:
@@ -436,7 +443,7 @@ class Traffic:
         largest = max(pool.frame_bytes for pool in self.params.pools)
         length = self._random.randint(1, largest + (largest // 4 if self._chance(0.1) else 0))
         command = c.Alloc(self._model(), self._key(), length, session.name)
-        return self._submit(self._stray(session.ring), command)
+        return self._submit(self._stray(session.ring, session.name), command)
 
     def _write(self) -> Submit | None:
         """The next segments of a block, all its rest in one, or something that does not fit."""
@@ -455,7 +462,7 @@ class Traffic:
             data = bytes(self._random.randint(1, 2 * size))
         elif first == block.sent:
             block.sent += segments
-        return self._submit(self._stray(block.ring), c.Write(block.handle, first, data), block)
+        return self._submit(self._stray(block.ring, block.session), c.Write(block.handle, first, data), block)
 
     def _seal(self) -> Submit | None:
         """Seal what has been sent whole; now and then too early, or with another length or CRC."""
@@ -467,14 +474,14 @@ class Traffic:
             return None
         length = len(block.data) if self._chance(0.95) else self._random.randint(1, block.bound)
         crc = google_crc32c.value(block.data) ^ (self._random.getrandbits(32) if self._chance(0.05) else 0)
-        return self._submit(self._stray(block.ring), c.Seal(block.handle, length, crc), block)
+        return self._submit(self._stray(block.ring, block.session), c.Seal(block.handle, length, crc), block)
 
     def _abort(self) -> Submit | None:
         block = self._any([b for b in self._blocks if b.spoilt and not b.dead]) if self._chance(0.8) else None
         block = block or self._block(writing=self._chance(0.8))
         if block is None:
             return None
-        return self._submit(self._stray(block.ring), c.Abort(block.handle), block)
+        return self._submit(self._stray(block.ring, block.session), c.Abort(block.handle), block)
 
     def _read(self) -> Submit | None:
         block = self._block(writing=self._chance(0.4))
@@ -509,7 +516,7 @@ class Traffic:
         session = self._live_session()
         if session is None:
             return None
-        return self._submit(self._stray(session.ring), c.CloseSession(session.name))
+        return self._submit(self._stray(session.ring, session.name), c.CloseSession(session.name))
 
     def _migrate(self) -> Submit | None:
         session = self._live_session()
@@ -525,7 +532,7 @@ class Traffic:
             session = self._live_session() if self._chance(0.03) else None
             if session is None:
                 return None
-            return self._submit(self._stray(session.ring), c.AnswerFence(session.name, session.accepted))
+            return self._submit(self._stray(session.ring, session.name), c.AnswerFence(session.name, session.accepted))
         ring, session = self._to_answer.pop(self._random.randrange(len(self._to_answer)))
         if self._chance(0.08):
             return None
@@ -533,7 +540,7 @@ class Traffic:
         if self._chance(0.1):
             writes = max(0, writes + self._random.choice((-1, 1)))
             self._to_answer.append((ring, session))
-        return self._submit(self._stray(ring), c.AnswerFence(session.name, writes))
+        return self._submit(self._stray(ring, session.name), c.AnswerFence(session.name, writes))
 
     def _under_way(self, ring: RingId, session: SessionId) -> Iterator[int]:
         """Segments of each WRITE of a session that has not completed."""
