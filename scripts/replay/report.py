@@ -65,8 +65,8 @@ def _plots(replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve) ->
         "curve": (
             "Hit rate by capacity",
             "What LRU and the unreachable optimum would hit with any number of frames, one request at a time, without"
-            " blocks of outputs and without losses. The dot is this run: below LRU, its schedule, its quotas or its"
-            " replacement cost hits.",
+            " blocks of outputs, losses and retired models. The dot is this run: what it is below LRU, these, its"
+            " schedule, its quotas or its replacement cost.",
             lambda axes: plots.hit_rate_curve(axes, lru, optimum, capacity, rate),
         ),
         "occupancy": (

@@ -138,6 +138,7 @@ class Replay:
         every = max(1, len(self.workload) // _SAMPLES)
         active: list[_Job] = []
         started = 0
+        self._sample()
         while True:
             while not self.stop and len(active) < self.params.replay.in_flight:
                 request = next(requests, None)
