@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import Field, fields
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from hw.params import PRESETS, Params
 from hw.params.load import names
 from hw.params.protocol import Opcode, Status
 from hw.params.section import Section
+from hw.params.statistics import STATISTICS
 from hw.rdl import Register, register_map
 from pymodel.spec.slice import COMMANDS, INTERNAL
 
@@ -117,6 +120,15 @@ def operations() -> str:
     return table(["operation", "function", "effect"], rows)
 
 
+def statistics() -> str:
+    """Every field of a replay's ``stats.json``, in groups."""
+    parts = []
+    for group, members in groupby(STATISTICS, attrgetter("group")):
+        rows = ([f"`{s.name}`", s.unit, s.definition] for s in members)
+        parts.append(f"## {group}\n\n{table(['field', 'unit', 'meaning'], rows)}\n")
+    return "\n".join(parts)
+
+
 def invariants() -> str:
     """In which modules of the specification each invariant is checked, and at how many places."""
     found: dict[int, Counter[str]] = {}
@@ -130,7 +142,8 @@ def invariants() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    made.__name__: made for made in (parameters, derived, registers, statuses, opcodes, operations, invariants)
+    made.__name__: made
+    for made in (parameters, derived, registers, statuses, opcodes, operations, invariants, statistics)
 }
 
 
