@@ -1,10 +1,12 @@
 """Bounded tables whose entries are named by slot and generation: pins and sessions."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Shape, Signal, unsigned
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data, enum, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
+
+from hw.rtl.node.free_queues import FreeQueues
 
 
 class SlotOp(enum.Enum, shape=unsigned(2)):
@@ -109,27 +111,23 @@ class SlotTables(wiring.Component):
         name = data.StructLayout({"slot": slot_bits, "generation": self._generation_bits})
 
         m.submodules.entries = entries = memory.Memory(shape=row, depth=tables << slot_bits, init=[])
-        m.submodules.queue = queue = memory.Memory(shape=name, depth=tables << slot_bits, init=[])
-        entry_read, entry_write = entries.read_port(), entries.write_port()
-        queue_read, queue_write = queue.read_port(), queue.write_port()
-
-        # The free slots of each table: a circular queue, with the place of its oldest and the number in it.
-        oldest = Signal(data.ArrayLayout(slot_bits, tables))
-        count = Signal(data.ArrayLayout(bits_for(slots), tables))
+        read, write = entries.read_port(), entries.write_port()
+        m.submodules.free = free = FreeQueues(firsts=[0] * tables, sizes=[slots] * tables, width=Shape.cast(name).width)
 
         asked = Signal(data.StructLayout({"slot": slot_bits, "table": bits_for(tables - 1)}))
-        offered = Signal(bits_for(tables - 1))
+        offered = Signal.like(self.offer_table)
+        free_name, released = data.View(name, free.item), data.View(name, free.push_item)
         m.d.comb += [
-            entry_read.en.eq(self.read),
-            entry_read.addr.eq(Cat(self.slot, self.table)),
-            self.used.eq(entry_read.data.used),
-            self.generation.eq(entry_read.data.generation),
-            self.entry.eq(entry_read.data.entry),
-            queue_read.en.eq(self.offer),
-            queue_read.addr.eq(Cat(oldest[self.offer_table], self.offer_table)),
-            self.free.eq(count[offered] != 0),
-            self.free_slot.eq(queue_read.data.slot),
-            self.free_generation.eq(queue_read.data.generation),
+            read.en.eq(self.read),
+            read.addr.eq(Cat(self.slot, self.table)),
+            self.used.eq(read.data.used),
+            self.generation.eq(read.data.generation),
+            self.entry.eq(read.data.entry),
+            free.offer.eq(self.offer),
+            free.queue.eq(self.offer_table),
+            self.free.eq(free.any),
+            self.free_slot.eq(free_name.slot),
+            self.free_generation.eq(free_name.generation),
         ]
         with m.If(self.read):
             m.d.sync += [asked.table.eq(self.table), asked.slot.eq(self.slot)]
@@ -137,65 +135,33 @@ class SlotTables(wiring.Component):
             m.d.sync += offered.eq(self.offer_table)
 
         saturated = self.generation.all()
-        place = Signal(bits_for(2 * slots))
-        m.d.comb += place.eq(oldest[asked.table] + count[asked.table])
-        newest = Mux(place >= slots, place - slots, place)
+        m.d.comb += [
+            write.en.eq(self.op != SlotOp.NONE),
+            write.addr.eq(asked),
+            write.data.used.eq(self.op != SlotOp.RELEASE),
+            write.data.generation.eq(self.generation),
+            write.data.entry.eq(self.new_entry),
+            free.push_queue.eq(asked.table),
+            released.slot.eq(asked.slot),
+            released.generation.eq(self.generation + 1),
+        ]
         with m.Switch(self.op):
             with m.Case(SlotOp.TAKE):
                 m.d.comb += [
-                    entry_write.en.eq(1),
-                    entry_write.addr.eq(Cat(self.free_slot, offered)),
-                    entry_write.data.used.eq(1),
-                    entry_write.data.generation.eq(self.free_generation),
-                    entry_write.data.entry.eq(self.new_entry),
+                    write.addr.eq(Cat(self.free_slot, offered)),
+                    write.data.generation.eq(self.free_generation),
+                    free.pop.eq(1),
                 ]
-                m.d.sync += [
-                    oldest[offered].eq(Mux(oldest[offered] == slots - 1, 0, oldest[offered] + 1)),
-                    count[offered].eq(count[offered] - 1),
-                ]
-            with m.Case(SlotOp.UPDATE):
-                m.d.comb += [
-                    entry_write.en.eq(1),
-                    entry_write.addr.eq(asked),
-                    entry_write.data.used.eq(1),
-                    entry_write.data.generation.eq(self.generation),
-                    entry_write.data.entry.eq(self.new_entry),
-                ]
-            with m.Case(SlotOp.RELEASE):
-                m.d.comb += [
-                    entry_write.en.eq(1),
-                    entry_write.addr.eq(asked),
-                    entry_write.data.used.eq(0),
-                    entry_write.data.generation.eq(self.generation + ~saturated),
-                ]
-                with m.If(~saturated):
-                    m.d.comb += [
-                        queue_write.en.eq(1),
-                        queue_write.addr.eq(Cat(newest[:slot_bits], asked.table)),
-                        queue_write.data.slot.eq(asked.slot),
-                        queue_write.data.generation.eq(self.generation + 1),
-                    ]
-                    m.d.sync += count[asked.table].eq(count[asked.table] + 1)
-        return self._sweep(m, entry_write, queue_write, oldest, count)
+            with m.Case(SlotOp.RELEASE), m.If(~saturated):
+                m.d.comb += [write.data.generation.eq(self.generation + 1), free.push.eq(1)]
 
-    def _sweep(self, m: Module, entry_write, queue_write, oldest, count) -> Module:  # noqa: ANN001
-        """After reset and `clear`: every slot of every table free, the lowest first."""
-        slot = Signal(bits_for(self._slots - 1))
-        table = Signal(bits_for(self._tables - 1))
-        with m.If(~self.ready):
-            m.d.comb += [
-                entry_write.en.eq(1),
-                entry_write.addr.eq(Cat(slot, table)),
-                entry_write.data.eq(0),
-                queue_write.en.eq(1),
-                queue_write.addr.eq(Cat(slot, table)),
-                queue_write.data.eq(slot),
-            ]
-            m.d.sync += [slot.eq(slot + 1), oldest[table].eq(0), count[table].eq(self._slots)]
-            with m.If(slot == self._slots - 1):
-                m.d.sync += [slot.eq(0), table.eq(table + 1)]
-                with m.If(table == self._tables - 1):
-                    m.d.sync += [table.eq(0), self.ready.eq(1)]
+        # The sweep: every entry out of use, beside the one that fills the queues.
+        place = Signal(range(tables << slot_bits))
+        swept = Signal()
+        m.d.comb += [self.ready.eq(swept & free.ready), free.clear.eq(self.clear)]
+        with m.If(~swept):
+            m.d.comb += [write.en.eq(1), write.addr.eq(place), write.data.eq(0)]
+            m.d.sync += [place.eq(place + 1), swept.eq(place == (tables << slot_bits) - 1)]
         with m.If(self.clear):
-            m.d.sync += [slot.eq(0), table.eq(0), self.ready.eq(0)]
+            m.d.sync += [place.eq(0), swept.eq(0)]
         return m
