@@ -1,0 +1,268 @@
+"""CLOCK: a hand for each partition over packed words of frames, and a queue of victims behind it."""
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for, ceil_log2
+
+from hw.params.params import Params
+
+
+class Clock(wiring.Component):
+    """Finds the next block of a partition to evict; knows of a frame only four things.
+
+    Of each frame a packed word holds its owner, whether it may be *evicted* (SEALED, held by nothing, its generation
+    not used up), whether it was *referenced* since the hand last passed, and whether it is *queued*. One word holds
+    `scan_frames` frames of one pool.
+
+    Parameters
+    ----------
+    params
+        Pools, partitions, and the sizes of words and queues.
+
+    Interface
+    ---------
+    clear : In(1)
+        Begin the initialising sweep: no frame may be evicted, all queues are empty.
+    ready : Out(1)
+        The sweep has passed.
+    mark, frame, evictable : In
+        Note of `frame` whether it may be evicted.
+    referenced : In(1)
+        With `mark`: it was referenced as well.
+    claimed, owner : In
+        With `mark`: it belongs to `owner` from here on, neither referenced nor queued.
+    rewind, rewind_partition : In
+        The partition changes pools: its hand goes to the start, its queue is emptied.
+    start, partition, pool : In
+        Find a victim of `partition` in `pool`.
+    done : Out(1)
+        The search has ended; it stays ended until the next `start`.
+    found, victim : Out
+        Whether there is one, and which.
+    stalled : Out(1)
+        The hand moves further than an ALLOC's usual steps, in this cycle.
+
+    Latency and throughput
+    ----------------------
+    A mark a cycle. A search takes 2 cycles, 3 for each step of the hand and 1 more for each frame it queues, 3 for each
+    entry it takes from the queue; usually some 10 in all, and at most (2 x words + 3) x (scan_frames + 3) +
+    3 x (victims + frames).
+
+    Ordering and stalls
+    -------------------
+    No mark while a search is under way.
+
+    Reset and errors
+    ----------------
+    After reset the sweep begins by itself.
+
+    Invariants
+    ----------
+    A search fails only when no frame of the partition may be evicted.
+
+    Counters
+    --------
+    `stalled` is counted as `replacement_stall_steps`.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        partition = bits_for(params.tables.partitions - 1)
+        frame = bits_for(params.frames - 1)
+        super().__init__(
+            {
+                "clear": In(1),
+                "ready": Out(1),
+                "mark": In(1),
+                "frame": In(frame),
+                "evictable": In(1),
+                "referenced": In(1),
+                "claimed": In(1),
+                "owner": In(partition),
+                "rewind": In(1),
+                "rewind_partition": In(partition),
+                "start": In(1),
+                "partition": In(partition),
+                "pool": In(bits_for(len(params.pools) - 1)),
+                "done": Out(1),
+                "found": Out(1),
+                "victim": Out(frame),
+                "stalled": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params, tables = self._params, self._params.tables
+        lanes, partitions, depth = tables.scan_frames, tables.partitions, tables.victims
+        lane_bits, owner_bits = ceil_log2(lanes), bits_for(partitions - 1)
+        words_of = [-(-pool.frames // lanes) for pool in params.pools]
+        firsts = [sum(pool.frames for pool in params.pools[:i]) for i in range(len(params.pools))]
+        first_words = [sum(words_of[:i]) for i in range(len(params.pools))]
+        words = sum(words_of)
+
+        word_layout = data.StructLayout(
+            {"evictable": lanes, "referenced": lanes, "queued": lanes, "owner": lanes * owner_bits}
+        )
+        m.submodules.words = store = memory.Memory(shape=data.ArrayLayout(1, word_layout.size), depth=words, init=[])
+        read, write = store.read_port(), store.write_port(granularity=1)
+        new, mask = Signal(word_layout), Signal(word_layout)
+        m.d.comb += [write.data.eq(new), write.en.eq(mask)]
+
+        def locate(frame: Signal) -> Signal:
+            """Word and lane of a frame, lane in the low bits: pools begin at a word."""
+            place = Signal(range(words * lanes))
+            gaps = [first_words[i] * lanes - firsts[i] for i in range(len(firsts))]
+            m.d.comb += place.eq(frame + gaps[0])
+            for first, gap in zip(firsts[1:], gaps[1:], strict=True):
+                with m.If(frame >= first):
+                    m.d.comb += place.eq(frame + gap)
+            return place
+
+        # Marks.
+        marked = locate(self.frame)
+        lane_of = Signal(lanes)
+        m.d.comb += lane_of.eq(1 << marked[:lane_bits])
+        with m.If(self.mark):
+            m.d.comb += [
+                write.addr.eq(marked[lane_bits:]),
+                mask.evictable.eq(lane_of),
+                new.evictable.eq(self.evictable.replicate(lanes)),
+                mask.referenced.eq(Mux(self.referenced | self.claimed, lane_of, 0)),
+                new.referenced.eq(self.referenced.replicate(lanes)),
+                mask.queued.eq(Mux(self.claimed, lane_of, 0)),
+                mask.owner.eq(Mux(self.claimed, Cat(bit.replicate(owner_bits) for bit in lane_of), 0)),
+                new.owner.eq(self.owner.replicate(lanes)),
+            ]
+
+        # Hands and queues, one a partition.
+        rest_bits = bits_for(max(pool.frames for pool in params.pools))
+        hand = Signal(data.ArrayLayout(rest_bits, partitions))
+        oldest = Signal(data.ArrayLayout(bits_for(depth - 1), partitions))
+        count = Signal(data.ArrayLayout(bits_for(depth), partitions))
+        m.submodules.queue = queue = memory.Memory(shape=self.victim.shape(), depth=partitions * depth, init=[])
+        queue_read, queue_write = queue.read_port(), queue.write_port()
+        p = Signal.like(self.partition)
+        pool = Signal.like(self.pool)
+        size = Array(Const(pool.frames) for pool in params.pools)[pool]
+        first = Array(map(Const, firsts))[pool]
+        first_word = Array(map(Const, first_words))[pool]
+        steps_around = Array(map(Const, words_of))[pool]
+        place = Signal(range(2 * depth))
+        m.d.comb += [
+            place.eq(oldest[p] + count[p]),
+            queue_read.addr.eq(p * depth + oldest[p]),
+            queue_write.addr.eq(p * depth + Mux(place >= depth, place - depth, place)),
+        ]
+        full = count[p] == depth
+
+        # The word in hand: candidates from the hand's lane on, up to the end of the pool.
+        word = data.View(word_layout, read.data.as_value())
+        lane = Signal(range(lanes + 1))
+        cleared, queued = Signal(lanes), Signal(lanes)
+        candidates, plain = Signal(lanes), Signal(lanes)
+        word_start = Signal(rest_bits)
+        for i in range(lanes):
+            own = word.owner[i * owner_bits : (i + 1) * owner_bits] == p
+            here = (lane <= i) & (word_start + i < size)
+            m.d.comb += candidates[i].eq(word.evictable[i] & ~word.queued[i] & own & here)
+        m.d.comb += plain.eq(candidates & ~word.referenced)
+        lowest = Signal(lanes)
+        number = Signal(range(lanes))
+        m.d.comb += lowest.eq(plain & -plain)
+        for i in range(lanes):
+            with m.If(lowest[i]):
+                m.d.comb += number.eq(i)
+        end = Signal(rest_bits)
+        m.d.comb += [
+            end.eq(Mux(word_start + lanes > size, size, word_start + lanes)),
+            queue_write.data.eq(first + word_start + number),
+        ]
+
+        steps = Signal(range(2 * max(words_of) + tables.scan_steps + 2))
+        usual = steps < tables.scan_steps
+        popped = locate(queue_read.data)
+        bit = popped[:lane_bits]
+        queued_here = word.queued.bit_select(bit, 1)
+        owned_here = word.owner.word_select(bit, owner_bits) == p
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.start):
+                m.d.sync += [p.eq(self.partition), pool.eq(self.pool), steps.eq(0), self.done.eq(0)]
+                m.next = "STEP"
+            with m.State("STEP"):
+                m.d.comb += [self.stalled.eq(~usual), read.en.eq(1), read.addr.eq(first_word + hand[p][lane_bits:])]
+                m.d.sync += [
+                    steps.eq(steps + 1),
+                    lane.eq(hand[p][:lane_bits]),
+                    word_start.eq(Cat(Const(0, lane_bits), hand[p][lane_bits:])),
+                    cleared.eq(0),
+                    queued.eq(0),
+                ]
+                m.next = "SCAN"
+                with m.If(full):
+                    m.next = "STEPPED"
+            with m.State("SCAN"):
+                m.d.comb += read.en.eq(0)
+                with m.If(plain.any() & ~full):
+                    m.d.comb += queue_write.en.eq(1)
+                    m.d.sync += [
+                        count[p].eq(count[p] + 1),
+                        cleared.eq(cleared | (candidates & (lowest - 1))),
+                        queued.eq(queued | lowest),
+                        lane.eq(number + 1),
+                    ]
+                with m.Else():
+                    with m.If(full):
+                        m.d.sync += hand[p].eq(Mux(word_start + lane == size, 0, word_start + lane))
+                    with m.Else():
+                        m.d.sync += [cleared.eq(cleared | candidates), hand[p].eq(Mux(end == size, 0, end))]
+                    m.next = "WRITE"
+            with m.State("WRITE"):
+                m.d.comb += [
+                    write.addr.eq(first_word + word_start[lane_bits:]),
+                    mask.referenced.eq(cleared),
+                    mask.queued.eq(queued),
+                    new.queued.eq(queued),
+                ]
+                m.next = "STEPPED"
+            with m.State("STEPPED"):
+                m.next = "STEP"
+                with m.If(~usual):
+                    m.next = "POP"
+            with m.State("POP"):
+                m.d.comb += queue_read.en.eq(1)
+                m.next = "LOOK"
+                with m.If(count[p] == 0):
+                    m.next = "STEP"
+                    with m.If(steps == tables.scan_steps + 2 * steps_around + 1):
+                        m.d.sync += [self.done.eq(1), self.found.eq(0)]
+                        m.next = "IDLE"
+            with m.State("LOOK"):
+                m.d.comb += [read.en.eq(1), read.addr.eq(popped[lane_bits:])]
+                m.d.sync += [
+                    oldest[p].eq(Mux(oldest[p] == depth - 1, 0, oldest[p] + 1)),
+                    count[p].eq(count[p] - 1),
+                ]
+                m.next = "JUDGE"
+            with m.State("JUDGE"):
+                m.next = "POP"
+                with m.If(queued_here & owned_here):
+                    m.d.comb += [write.addr.eq(popped[lane_bits:]), mask.queued.eq(1 << bit)]
+                    with m.If(word.evictable.bit_select(bit, 1) & ~word.referenced.bit_select(bit, 1)):
+                        m.d.sync += [self.done.eq(1), self.found.eq(1), self.victim.eq(queue_read.data)]
+                        m.next = "IDLE"
+
+        # The sweep, and a partition that changes pools.
+        sweep = Signal(range(words))
+        with m.If(~self.ready):
+            m.d.comb += [write.addr.eq(sweep), mask.as_value().eq(-1)]
+            m.d.sync += sweep.eq(sweep + 1)
+            m.d.sync += [state.as_value().eq(0) for state in (hand, oldest, count)]
+            with m.If(sweep == words - 1):
+                m.d.sync += [sweep.eq(0), self.ready.eq(1)]
+        with m.If(self.rewind):
+            m.d.sync += [hand[self.rewind_partition].eq(0), count[self.rewind_partition].eq(0)]
+        with m.If(self.clear):
+            m.d.sync += [sweep.eq(0), self.ready.eq(0)]
+        return m

@@ -1,0 +1,130 @@
+"""Which frame an ALLOC gets: a FREE one, or a victim."""
+
+from amaranth import Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.params.params import Params
+from hw.rtl.node.clock import Clock
+from hw.rtl.node.free_queues import FreeQueues
+from hw.rtl.node.usage import Usage
+
+
+class Replacement(wiring.Component):
+    """Chooses frames, as `pymodel.spec.replacement.Replacement` does.
+
+    Below its quota a partition takes the oldest FREE frame of its pool, if it is entitled to one, else a victim of the
+    partition that is furthest above its guarantee; at its quota, a victim of its own.
+
+    Parameters
+    ----------
+    params
+        Pools, partitions, and the sizes of words and queues.
+
+    Interface
+    ---------
+    choose, partition : In
+        Find a frame for `partition`.
+    done : Out(1)
+        The choice stands, until the next `choose`.
+    found, frame : Out
+        Whether there is a frame, and which.
+    evict : Out(1)
+        It is a victim, and not FREE.
+    at_quota : Out(1)
+        The partition was at its quota, or above.
+    take : In(1)
+        Take the FREE frame that was found out of its queue.
+    give, give_frame, give_pool : In
+        A frame is FREE again.
+
+    The ports of `Usage` and `Clock` that the commands drive are `usage` and `clock`.
+
+    Latency and throughput
+    ----------------------
+    Three cycles for a FREE frame; for a victim, three more than `Clock`.
+
+    Ordering and stalls
+    -------------------
+    One choice at a time; nothing else is asked meanwhile.
+
+    Reset and errors
+    ----------------
+    As its parts: `ready` when all of them are.
+
+    Invariants
+    ----------
+    Invariants 5 (only what nothing holds is chosen) and 8.
+
+    Counters
+    --------
+    Those of `Clock`.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        frame = bits_for(params.frames - 1)
+        pool = bits_for(len(params.pools) - 1)
+        self.usage = Usage(params)
+        self.clock = Clock(params)
+        sizes = [p.frames for p in params.pools]
+        self._free = FreeQueues(firsts=[sum(sizes[:i]) for i in range(len(sizes))], sizes=sizes, width=frame)
+        super().__init__(
+            {
+                "clear": In(1),
+                "ready": Out(1),
+                "choose": In(1),
+                "partition": In(bits_for(params.tables.partitions - 1)),
+                "done": Out(1),
+                "found": Out(1),
+                "frame": Out(frame),
+                "evict": Out(1),
+                "at_quota": Out(1),
+                "take": In(1),
+                "give": In(1),
+                "give_frame": In(frame),
+                "give_pool": In(pool),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.usage = usage = self.usage
+        m.submodules.clock = clock = self.clock
+        m.submodules.free = free = self._free
+        m.d.comb += [
+            usage.clear.eq(self.clear),
+            clock.clear.eq(self.clear),
+            free.clear.eq(self.clear),
+            self.ready.eq(clock.ready & free.ready),
+            free.pop.eq(self.take),
+            free.push.eq(self.give),
+            free.push_queue.eq(self.give_pool),
+            free.push_item.eq(self.give_frame),
+            free.queue.eq(usage.limits_of.pool),
+            clock.pool.eq(usage.limits_of.pool),
+            clock.partition.eq(Mux(usage.full, self.partition, usage.donor)),
+            self.frame.eq(Mux(self.evict, clock.victim, free.item)),
+        ]
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.choose):
+                m.d.comb += usage.query.eq(self.partition)
+                m.d.sync += self.done.eq(0)
+                m.next = "OFFER"
+            with m.State("OFFER"):
+                m.d.comb += [usage.query.eq(self.partition), free.offer.eq(1)]
+                m.d.sync += self.at_quota.eq(usage.full)
+                m.next = "DECIDE"
+            with m.State("DECIDE"):
+                m.d.comb += usage.query.eq(self.partition)
+                with m.If(~usage.full & usage.entitled & free.any):
+                    m.d.sync += [self.done.eq(1), self.found.eq(1), self.evict.eq(0)]
+                    m.next = "IDLE"
+                with m.Else():
+                    m.d.comb += clock.start.eq(1)
+                    m.next = "SEARCH"
+            with m.State("SEARCH"), m.If(clock.done):
+                m.d.sync += [self.done.eq(1), self.found.eq(clock.found), self.evict.eq(1)]
+                m.next = "IDLE"
+        return m
