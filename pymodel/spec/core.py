@@ -189,9 +189,10 @@ class Core:
     # What the ports are told, and what internal operations wait for.
 
     def finish(self, ring: RingId, tag: int, status: Status) -> None:
-        """Complete an outstanding command; on a lost ring it ends UNAVAILABLE, whatever it was."""
+        """Complete an outstanding command; on a lost ring it ends UNAVAILABLE, whatever it was, unless malformed."""
         result = self.outstanding.pop((ring, tag))
-        result.status = Status.UNAVAILABLE if self.rings[ring].lost else status
+        lost = self.rings[ring].lost and status is not Status.INVALID
+        result.status = Status.UNAVAILABLE if lost else status
         self.counters[f"status_{result.status.name.lower()}"] += 1
         self.outputs.append(result)
 

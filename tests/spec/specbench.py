@@ -242,6 +242,15 @@ def seal(handle: Handle, data: bytes) -> c.Seal:
     return c.Seal(handle, len(data), google_crc32c.value(data))
 
 
+def moving(bench: Bench) -> tuple[SessionId, Handle]:
+    """A session of A with a block of one segment, asked for by A_FAR; A has not answered yet."""
+    session = bench.open(A)
+    handle = bench.alloc(A, session, 1, 2 * SEGMENT)
+    bench.must(A, c.Write(handle, 0, block_bytes(1)))
+    bench.ask(A_FAR, c.Migrate(session))
+    return session, handle
+
+
 def fuzz(
     params: Params, seed: int, operations: int, policy: Policy = Policy.RANDOM, audit_every: int = 16
 ) -> tuple[Scheduler, Traffic, list[Completion | Message]]:
