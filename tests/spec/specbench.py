@@ -110,8 +110,8 @@ UNREACHABLE = {
 
 
 def tiny(**tables: int) -> Params:
-    """TINY, with some table sizes changed."""
-    return replace(TINY, tables=replace(TINY.tables, **tables))
+    """TINY, with a true CAM so that any keys will do, and some table sizes changed."""
+    return replace(TINY, cam=CamParams(banks=1, ways=8, sets=1), tables=replace(TINY.tables, **tables))
 
 
 def block_bytes(segments: int, nonce: int = 0, short: int = 0) -> bytes:
@@ -125,7 +125,8 @@ class Bench:
     ``heard`` collects all that the ports were told.
     """
 
-    def __init__(self, params: Params = TINY, *, configured: bool = True) -> None:
+    def __init__(self, params: Params | None = None, *, configured: bool = True) -> None:
+        params = params or tiny()
         self.params = params
         self.slice = Slice(params)
         self.core = self.slice.core
@@ -172,14 +173,18 @@ class Bench:
         assert len(answers) <= 1, "a command completes once"
         return answers[0] if answers else None
 
+    def answered(self, ring: RingId, tag: int) -> Completion:
+        """The completion of a command that must have one by now."""
+        answer = self.answer(ring, tag)
+        assert answer is not None, f"tag {tag} of {ring} waits"
+        return answer
+
     def do(self, ring: RingId, command: Command) -> Completion:
         """Take a command, and let the slice go on by itself until there is an answer."""
         tag = self.ask(ring, command)
         if self.answer(ring, tag) is None:
             self.settle()
-        answer = self.answer(ring, tag)
-        assert answer is not None, f"{command} waits"
-        return answer
+        return self.answered(ring, tag)
 
     def must(self, ring: RingId, command: Command) -> Completion:
         """As ``do``, and it ends well."""

@@ -3,8 +3,9 @@
 from collections import Counter
 
 import pytest
-from specbench import REACHABLE, SMALL, UNREACHABLE, fuzz, tiny
+from specbench import REACHABLE, SMALL, UNREACHABLE, fuzz
 
+from hw.params import TINY
 from hw.params import commands as c
 from hw.params.commands import Completion
 from hw.params.orderlog import Taken
@@ -66,7 +67,7 @@ def test_traffic_finds_no_violation(seed: int) -> None:
 
 @pytest.mark.parametrize("policy", Policy)
 def test_the_smallest_slice_with_worn_out_tables_stays_sound(seed: int, policy: Policy) -> None:
-    fuzz(tiny(), seed, 6000, policy, audit_every=1)
+    fuzz(TINY, seed, 6000, policy, audit_every=1)
 
 
 def test_the_order_log_alone_gives_the_same_outputs(seed: int) -> None:

@@ -215,9 +215,7 @@ def a_seal_waits_for_memory_and_makes_the_block_visible(bench: Bench) -> Complet
     assert bench.answer(A, tag) is None and bench.look(A, 1) is Status.PENDING
     bench.execute(log.Sealed(0))
     assert bench.look(A, 1) is Status.HIT
-    result = bench.answer(A, tag)
-    assert result is not None
-    return result
+    return bench.answered(A, tag)
 
 
 @ends(Opcode.SEAL, Status.INCOMPLETE)
@@ -343,7 +341,7 @@ def only_its_own_session_reads_what_has_landed(bench: Bench) -> Completion:
     own = bench.ask(A, c.Read(handle, 0, 1))
     too_far = bench.do(A, c.Read(handle, 0, 2))
     bench.execute(log.ReadDone(A, own))
-    assert bench.answer(A, own).data == block_bytes(2)[:SEGMENT]  # type: ignore[union-attr]
+    assert bench.answered(A, own).data == block_bytes(2)[:SEGMENT]
     assert too_far.status is Status.PENDING
     return bench.do(A_TOO, c.Read(handle, 0, 1))
 
@@ -360,8 +358,8 @@ def damaged_bytes_end_the_block_and_are_not_returned(bench: Bench) -> Completion
     tag = bench.ask(A, c.Read(handle, 0, 1))
     bench.execute(log.ReadDone(A, tag, ok=False))
     assert bench.look(A, 1) is Status.MISS
-    result = bench.answer(A, tag)
-    assert result is not None and result.data == b""
+    result = bench.answered(A, tag)
+    assert result.data == b""
     return result
 
 
