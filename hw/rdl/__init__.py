@@ -1,5 +1,5 @@
 """Registers: kvnode.rdl is their one source, all else is generated from it."""
 
-from hw.rdl.registers import Field, Register, register_map
+from hw.rdl.registers import Field, Kind, Register, register_map
 
-__all__ = ["Field", "Register", "register_map"]
+__all__ = ["Field", "Kind", "Register", "register_map"]

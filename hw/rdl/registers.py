@@ -1,6 +1,8 @@
 """The compiled register map: names, offsets and fields, read from kvnode.rdl."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -13,17 +15,44 @@ from hw.params.params import Params
 SOURCE = Path(__file__).with_name("kvnode.rdl")
 
 
+class Kind(Enum):
+    """What software and hardware do with a field; its value says it in a word, for documents."""
+
+    CONSTANT = "constant"
+    """Reads as its reset value or as a parameter."""
+    STORED = "stored"
+    """Keeps what software writes."""
+    PULSE = "pulse"
+    """Hardware sees a written 1 for one cycle; reads 0."""
+    STATUS = "status"
+    """Reads as what hardware shows at that moment."""
+    COUNTER = "counter"
+    """Hardware adds to it, up to its largest value, and clears it."""
+    EVENT = "event"
+    """Hardware sets it, software clears it by writing 1; setting wins."""
+    WINDOW = "window"
+    """Kept by hardware, which is told of every write and shows what is read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """Bits ``low`` to ``low + width - 1`` of a register."""
+    """Bits ``low`` to ``low + width - 1`` of a register.
+
+    - ``shown``: hardware sees what is stored.
+    - ``parameter``: the name of the parameter that a constant reads as.
+    - ``increment_width``: bits of what hardware can add to a counter in one cycle.
+    - ``enable``: of an event that interrupts, the ``REGISTER.field`` that lets it.
+    """
 
     name: str
     low: int
     width: int
-    writable: bool
-    pulse: bool
+    kind: Kind
+    shown: bool
     reset: int
     parameter: str | None
+    increment_width: int
+    enable: str | None
     doc: str
 
     @property
@@ -31,15 +60,41 @@ class Field:
         """Its bits in the register."""
         return ((1 << self.width) - 1) << self.low
 
+    @property
+    def writable(self) -> bool:
+        """Whether software may set its bits."""
+        return self.kind in (Kind.STORED, Kind.PULSE, Kind.EVENT, Kind.WINDOW)
+
+    @property
+    def pulse(self) -> bool:
+        """Whether it clears itself."""
+        return self.kind is Kind.PULSE
+
+    def value(self, params: Params) -> int:
+        """Its value after reset of a slice with these parameters; of a status and a window 0."""
+        value: int = self.reset if self.parameter is None else attrgetter(self.parameter)(params)
+        return value
+
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """A 32-bit register at a byte offset."""
+    """A 32-bit register at a byte offset.
+
+    - ``statistic``: the entry of ``Transport.counters()`` that it reads as.
+    - ``locked``: the ``REGISTER.field`` that refuses all writes to it while it is not 0.
+    """
 
     name: str
     offset: int
     doc: str
+    statistic: str | None
+    locked: str | None
     fields: tuple[Field, ...]
+
+    @property
+    def constant(self) -> bool:
+        """Whether it always reads the same."""
+        return all(f.kind is Kind.CONSTANT for f in self.fields)
 
     def mask(self, *, writable: bool) -> int:
         """The bits of its writable, or of its read-only fields; all others are reserved."""
@@ -47,23 +102,39 @@ class Register:
 
     def reset(self, params: Params) -> int:
         """The value after reset of a slice with these parameters."""
-        word = 0
-        for f in self.fields:
-            value = f.reset if f.parameter is None else attrgetter(f.parameter)(params)
-            word |= value << f.low & f.mask
-        return word
+        return sum(f.value(params) << f.low & f.mask for f in self.fields)
+
+    def field(self, name: str) -> Field:
+        """The field of that name."""
+        return next(f for f in self.fields if f.name == name)
+
+
+def _kind(node: FieldNode) -> Kind:
+    for name, kind in _PROPERTIES.items():
+        if node.get_property(name):
+            return kind
+    if node.is_sw_writable:
+        return Kind.STORED
+    return Kind.STATUS if node.is_hw_writable else Kind.CONSTANT
+
+
+_PROPERTIES = {"singlepulse": Kind.PULSE, "counter": Kind.COUNTER, "woclr": Kind.EVENT, "swmod": Kind.WINDOW}
+"""Properties of SystemRDL that decide the kind of a field; without them, who may write does."""
 
 
 def _field(node: FieldNode) -> Field:
+    enable = node.get_property("enable", default=None)
     return Field(
         name=node.inst_name,
         low=node.low,
         width=node.width,
-        writable=node.is_sw_writable,
-        pulse=bool(node.get_property("singlepulse")),
+        kind=_kind(node),
+        shown=node.is_hw_readable,
         reset=reset if isinstance(reset := node.get_property("reset"), int) else 0,
         parameter=node.get_property("parameter", default=None),
-        doc=node.get_property("desc") or "",
+        increment_width=node.get_property("incrwidth") or 1,
+        enable=f"{enable.parent.inst_name}.{enable.inst_name}" if isinstance(enable, FieldNode) else None,
+        doc=" ".join((node.get_property("desc") or "").split()),
     )
 
 
@@ -72,14 +143,16 @@ def _register(node: RegNode) -> Register:
         name=node.inst_name,
         offset=node.absolute_address,
         doc=node.get_property("name") or "",
+        statistic=node.get_property("statistic", default=None),
+        locked=node.get_property("locked", default=None),
         fields=tuple(_field(f) for f in node.fields()),
     )
 
 
 @cache
-def register_map() -> dict[str, Register]:
-    """Every register by its name, in the order of offsets."""
+def register_map(source: Path = SOURCE) -> Mapping[str, Register]:
+    """Every register of a SystemRDL file by its name, in the order of offsets."""
     compiler = RDLCompiler()
-    compiler.compile_file(str(SOURCE))
+    compiler.compile_file(str(source))
     top = compiler.elaborate().top
     return {register.name: register for register in map(_register, top.registers())}

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from amaranth.lib import wiring
 
 from hw.params import Params
+from hw.rtl.csr import SliceControl
 from hw.rtl.transform import Crc32c
 
 BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
+    "csr": SliceControl,
 }
 """A block's name is also the name of its top module in Verilog."""

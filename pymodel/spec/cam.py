@@ -1,5 +1,6 @@
 """The block CAM: (partition, model, key) to frame, and where each tag is placed."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hw.params.params import Params
@@ -33,6 +34,11 @@ class BlockCam:
         self._diagonals = diagonals(params)
         self._ways: dict[tuple[int, int], list[Tag | None]] = {}
         self._index: dict[Tag, tuple[Place, int]] = {}
+
+    def rehash(self, diagonals: Sequence[int]) -> None:
+        """Take other hash matrices into use, one a bank; only while nothing is stored."""
+        assert not self._index, "tags are stored under the matrices in use"
+        self._diagonals = list(diagonals)
 
     def find(self, tag: Tag) -> int | None:
         """The frame stored under ``tag``."""

@@ -43,7 +43,7 @@ class Device:
 
     def _discover(self) -> None:
         for register in self._registers.values():
-            if register.mask(writable=True) or register.name == "STATUS":
+            if not register.constant:
                 continue
             found, expected = self.read(register.name), register.reset(self.params)
             if found != expected:

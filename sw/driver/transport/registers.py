@@ -1,19 +1,40 @@
 """The register file of transports without register hardware behind them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from hw.params.params import Params
-from hw.rdl import Register, register_map
+from hw.rdl import Kind, Register, register_map
 from sw.driver.errors import RegisterError
 
 
-class RegisterFile:
-    """Registers as kvnode.rdl describes them; ``pulses`` are called when a self-clearing bit is written."""
+class Window(NamedTuple):
+    """How a field that the device keeps is read and written."""
 
-    def __init__(self, params: Params, pulses: dict[str, Callable[[], None]]) -> None:
+    read: Callable[[], int]
+    write: Callable[[int], None]
+
+
+class RegisterFile:
+    """Registers as kvnode.rdl describes them, by the rules of the register hardware.
+
+    - ``pulses``: called when a self-clearing bit is written, by ``REGISTER.field``.
+    - ``windows``: the fields that the device keeps, by ``REGISTER.field``.
+    - ``statistics``: the device's counters, asked for at each read of one.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        pulses: Mapping[str, Callable[[], None]],
+        windows: Mapping[str, Window],
+        statistics: Callable[[], Mapping[str, int]],
+    ) -> None:
         self._registers = {register.offset: register for register in register_map().values()}
         self._values = {offset: register.reset(params) for offset, register in self._registers.items()}
         self._pulses = pulses
+        self._windows = windows
+        self._statistics = statistics
 
     def _at(self, offset: int) -> Register:
         if offset not in self._registers:
@@ -23,8 +44,14 @@ class RegisterFile:
 
     def read(self, offset: int) -> int:
         """The value of the register at ``offset``."""
-        self._at(offset)
-        return self._values[offset]
+        register = self._at(offset)
+        if register.statistic is not None:
+            return min(self._statistics().get(register.statistic, 0), register.fields[0].mask)
+        word = self._values[offset]
+        for f in register.fields:
+            if f.kind is Kind.WINDOW:
+                word |= self._windows[f"{register.name}.{f.name}"].read() << f.low
+        return word
 
     def write(self, offset: int, value: int) -> None:
         """Write the register at ``offset``; nothing changes when any bit of ``value`` may not be written."""
@@ -32,22 +59,36 @@ class RegisterFile:
         writable = register.mask(writable=True)
         if not writable:
             raise RegisterError(f"register {register.name}: is read-only, {value:#x} was written")
+        if register.locked is not None and self.get(register.locked):
+            raise RegisterError(f"register {register.name}: is locked while {register.locked} is not 0")
         if not 0 <= value < 1 << 32 or value & ~writable:
             raise RegisterError(
                 f"register {register.name}: {value:#x} sets reserved or read-only bits, expected bits of {writable:#x}"
             )
-        pulse = sum(f.mask for f in register.fields if f.pulse)
-        self._values[offset] = self._values[offset] & ~writable | value & ~pulse
         for f in register.fields:
-            if f.pulse and value & f.mask:
-                self._pulses[f"{register.name}.{f.name}"]()
+            if f.kind is Kind.STORED:
+                self._values[offset] = self._values[offset] & ~f.mask | value & f.mask
+            elif f.kind is Kind.EVENT:
+                self._values[offset] &= ~(value & f.mask)
+        for f in register.fields:
+            name = f"{register.name}.{f.name}"
+            if f.kind is Kind.WINDOW:
+                self._windows[name].write((value & f.mask) >> f.low)
+            elif f.kind is Kind.PULSE and value & f.mask:
+                self._pulses[name]()
 
-    def set(self, register: str, field: str, value: int) -> None:
-        """Change a field from the hardware's side."""
-        target = register_map()[register]
-        f = next(f for f in target.fields if f.name == field)
-        self._values[target.offset] = self._values[target.offset] & ~f.mask | value << f.low & f.mask
+    def set(self, name: str, value: int) -> None:
+        """Change ``REGISTER.field`` from the hardware's side."""
+        offset, low, mask = self._place(name)
+        self._values[offset] = self._values[offset] & ~mask | value << low & mask
 
-    def get(self, register: str) -> int:
-        """The value of a register by name."""
-        return self._values[register_map()[register].offset]
+    def get(self, name: str) -> int:
+        """The value of ``REGISTER.field``."""
+        offset, low, mask = self._place(name)
+        return (self._values[offset] & mask) >> low
+
+    def _place(self, name: str) -> tuple[int, int, int]:
+        register, _, field = name.partition(".")
+        found = register_map()[register]
+        f = found.field(field)
+        return found.offset, f.low, f.mask

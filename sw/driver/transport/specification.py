@@ -8,11 +8,13 @@ from hw.params import orderlog as log
 from hw.params.commands import Command, Completion, SetEpoch
 from hw.params.orderlog import Timer
 from hw.params.params import Params
-from hw.params.protocol import REGISTERS, FrameState, RingId
+from hw.params.protocol import REGISTERS, FrameState, RingId, Status
 from pymodel.spec import Slice
 from pymodel.spec.scheduler import Scheduler
+from sw.driver.transport.administration import command_of
 from sw.driver.transport.base import Arrival, Transport
-from sw.driver.transport.registers import RegisterFile
+from sw.driver.transport.hash import HashMatrices
+from sw.driver.transport.registers import RegisterFile, Window
 
 
 class SpecificationTransport(Transport):
@@ -23,8 +25,19 @@ class SpecificationTransport(Transport):
         self.params = params
         self._slice = Slice(params)
         self._scheduler = Scheduler(self._slice, seed)
-        self._registers = RegisterFile(params, {"CONTROL.start": self._start, "CONTROL.restart": self._restart})
-        self._registers.set("STATUS", "ready", 1)
+        self._hash = HashMatrices(params)
+        self._registers = RegisterFile(
+            params,
+            {
+                "CONTROL.start": self._start,
+                "CONTROL.restart": self._restart,
+                "ADMIN_COMMAND.go": self._administer,
+                "ERROR_POP.pop": lambda: None,
+            },
+            {"CAM_HASH_DATA.value": Window(self._read_hash, self._write_hash)},
+            self.counters,
+        )
+        self._registers.set("STATUS.ready", 1)
         self._into: dict[tuple[RingId, int], memoryview] = {}
         self._arrived: list[Arrival] = []
         self._register_tags = count(1 << 32)
@@ -36,13 +49,42 @@ class SpecificationTransport(Transport):
         self._registers.write(offset, value)
 
     def _start(self) -> None:
-        epoch = self._registers.get("EPOCH_HIGH") << 32 | self._registers.get("EPOCH_LOW")
-        self._slice.execute(log.Taken(REGISTERS, next(self._register_tags), SetEpoch(epoch)))
-        self._registers.set("STATUS", "started", int(self._slice.core.epoch != 0))
+        get, core = self._registers.get, self._slice.core
+        if core.epoch == 0:
+            core.cam.rehash(self._hash.diagonals)
+        self._take(SetEpoch(get("EPOCH_HIGH.high") << 32 | get("EPOCH_LOW.low")))
+        self._registers.set("STATUS.started", int(core.epoch != 0))
 
     def _restart(self) -> None:
         self._arrived += self._scheduler.inject(log.Restarted())
-        self._registers.set("STATUS", "started", 0)
+        self._registers.set("STATUS.started", 0)
+        self._registers.set("INTERRUPT_STATUS.ready", 1)
+
+    def _administer(self) -> None:
+        """Run the command of the ADMIN registers; it has ended when the write of ``go`` has."""
+        command = command_of(self._registers.get)
+        self._registers.set("ADMIN_STATUS.status", Status.INVALID if command is None else self._take(command))
+        self._registers.set("INTERRUPT_STATUS.admin", 1)
+
+    def _take(self, command: Command) -> Status:
+        """Take a command of the registers, ahead of all that is queued; returns how it ended."""
+        tag = next(self._register_tags)
+        status = Status.INVALID
+        for output in self._scheduler.inject(log.Taken(REGISTERS, tag, command)):
+            if isinstance(output, Completion) and (output.ring, output.tag) == (REGISTERS, tag):
+                status = output.status
+            else:
+                self._arrived.append(output)
+        return status
+
+    def _read_hash(self) -> int:
+        return self._hash.read(*self._hash_place())
+
+    def _write_hash(self, value: int) -> None:
+        self._hash.write(*self._hash_place(), value)
+
+    def _hash_place(self) -> tuple[int, int]:
+        return self._registers.get("CAM_HASH_SELECT.bank"), self._registers.get("CAM_HASH_SELECT.word")
 
     def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
         if into is not None:

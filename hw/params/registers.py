@@ -1,0 +1,37 @@
+"""Numbers that only registers carry: kinds of logged errors, and what a ring is bound to."""
+
+from enum import IntEnum
+
+
+class ErrorKind(IntEnum):
+    """What an entry of the error log reports."""
+
+    CAM_ECC = 1
+    FRAME_ECC = 2
+    MEM_ERROR = 3
+    POISON = 4
+    CRC = 5
+    LOST = 6
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for documents, with the meaning of the entry's code."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ErrorKind.CAM_ECC: "a word of the block CAM had more than one bit wrong; code: its bank",
+    ErrorKind.FRAME_ECC: "a word of a frame's state had more than one bit wrong; the frame is quarantined",
+    ErrorKind.MEM_ERROR: "memory failed to store a segment; code: the AXI response",
+    ErrorKind.POISON: "memory returned bytes that fail their check; code: the AXI response",
+    ErrorKind.CRC: "the CRC32C to seal did not match the bytes accepted",
+    ErrorKind.LOST: "a ring was lost",
+}
+
+
+class Bound(IntEnum):
+    """What BIND binds a ring to, in ADMIN_RING.binding."""
+
+    NONE = 0
+    PARTITION = 1
+    ADMINISTRATIVE = 2

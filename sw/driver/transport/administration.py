@@ -1,0 +1,41 @@
+"""Administrative commands as the registers carry them."""
+
+from collections.abc import Callable
+
+from hw.params import commands as c
+from hw.params.commands import Binding, Command
+from hw.params.protocol import ModelState, Opcode, RingId
+from hw.params.registers import Bound
+
+
+def command_of(get: Callable[[str], int]) -> Command | None:
+    """The command that the ADMIN registers describe, read by ``REGISTER.field``; None for an opcode that is none."""
+    partition, model = get("ADMIN_PARTITION.partition"), get("ADMIN_MODEL.model")
+    match get("ADMIN_COMMAND.opcode"):
+        case Opcode.BIND:
+            ring = RingId(get("ADMIN_RING.port"), get("ADMIN_RING.ring"))
+            targets: dict[int, int | Binding] = {
+                Bound.NONE: Binding.NONE,
+                Bound.PARTITION: partition,
+                Bound.ADMINISTRATIVE: Binding.ADMINISTRATIVE,
+            }
+            binding = get("ADMIN_RING.binding")
+            return c.Bind(ring, targets[binding]) if binding in targets else None
+        case Opcode.SET_PARTITION:
+            return c.SetPartition(
+                partition,
+                get("ADMIN_PARTITION.pool"),
+                get("ADMIN_QUOTA.quota"),
+                get("ADMIN_GUARANTEE.guarantee"),
+                bool(get("ADMIN_PARTITION.public")),
+                get("ADMIN_READ_MASK_HIGH.high") << 32 | get("ADMIN_READ_MASK_LOW.low"),
+            )
+        case Opcode.DROP_PARTITION:
+            return c.DropPartition(partition)
+        case Opcode.SET_MODEL:
+            state = get("ADMIN_MODEL.state")
+            return c.SetModel(model, ModelState(state)) if state in list(ModelState) else None
+        case Opcode.RETIRE:
+            return c.Retire(model)
+        case _:
+            return None
