@@ -1,6 +1,7 @@
 """What was stored in which frame, kept apart from the device: the judge of every hit and every byte."""
 
 from array import array
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,14 +43,19 @@ class WrongBlock:
         )
 
 
+_REMEMBERED = 4096
+"""Evicted stores that are not forgotten yet: a completion may be looked at later than it arrived."""
+
+
 class Ledger:
-    """Remembers the latest store of each frame; a handle of any other store of that frame is a wrong one."""
+    """Remembers every store that may still be read, by its handle."""
 
     def __init__(self, seed: int, block_bytes: int) -> None:
         self._seed = seed
         self._bytes = block_bytes
         self._nonce = 0
-        self._stores: dict[tuple[int, ...], Store] = {}
+        self._stores: dict[Handle, Store] = {}
+        self._evicted: deque[Handle] = deque()
         self.references = 0
         """Block references looked up so far: the clock of ages."""
         self.wrong_bytes = 0
@@ -64,25 +70,26 @@ class Ledger:
     def granted(self, handle: Handle, partition: int, model: int, key: int) -> bytes:
         """A block is about to be stored; returns the bytes to store."""
         self._nonce += 1
-        before = self._stores.get(handle[:3])
-        if before is None or before.handle.generation < handle.generation:
-            self._stores[handle[:3]] = Store(handle, partition, model, key, self._nonce)
+        self._stores[handle] = Store(handle, partition, model, key, self._nonce)
         return payload(self._seed, (partition, model, key), self._nonce, self._bytes)
 
     def event(self, event: Event) -> None:
         """The device tells of a block that it has sealed or evicted."""
-        store = self._stores[event.handle[:3]]
+        store = self._stores[event.handle]
         if event.stored:
             store.sealed_at = store.used_at = self.references
             return
         self.ages.append(self.references - store.sealed_at)
         self.idle.append(self.references - store.used_at)
         self.unused += store.hits == 0
+        self._evicted.append(event.handle)
+        if len(self._evicted) > _REMEMBERED:
+            del self._stores[self._evicted.popleft()]
 
     def hit(self, request: int, handle: Handle | None, partition: int, model: int, key: int) -> Store | None:
         """The store that a hit stands for; None, and a whole block of wrong bytes, when it is of another block."""
-        store = None if handle is None else self._stores.get(handle[:3])
-        if store is None or (store.handle, store.partition, store.model, store.key) != (handle, partition, model, key):
+        store = None if handle is None else self._stores.get(handle)
+        if store is None or (store.partition, store.model, store.key) != (partition, model, key):
             what = "the handle names no block" if store is None else f"the handle names another block, {store}"
             self._wrong(self._bytes, WrongBlock(request, partition, model, key, handle, what))
             return None

@@ -151,13 +151,14 @@ class Replay:
                     events.pop(0)[1](started)
             if not active:
                 break
-            if not self.device.progress():
-                raise DeviceError("the device has nothing to do, but requests are waiting for it")
-            for job in [job for job in active if not job.resume()]:
+            over = [job for job in active if not job.resume()]
+            for job in over:
                 active.remove(job)
-                if len(self.history.references) % every == 0:
-                    self._sample()
                 ended()
+            if over and len(self.history.references) // every > len(self.history.occupancy) - 1:
+                self._sample()
+            if not over and not self.device.progress():
+                raise DeviceError("the device has nothing to do, but requests are waiting for it")
         while self.device.progress():
             pass
         self._sample()
@@ -183,8 +184,10 @@ class Replay:
         self.history.events.append((started, f"model {model} retired"))
 
     def _lose(self, started: int) -> None:
-        """A port goes down and comes back; its requests in flight learn of it from their completions."""
+        """A port goes down and comes back once all that was under way there has ended UNAVAILABLE."""
         port = self.params.replay.ports - 1
         self.device.lose_port(port)
+        while self.device.progress():
+            pass
         self._bind(port)
         self.history.events.append((started, f"port {port} lost"))

@@ -108,9 +108,9 @@ class _Visit:
     def _read_prefix(self) -> Generator[Sequence[Ticket], None, int]:
         """Look all keys up, read the leading run of hits; returns its length."""
         keys, tally = self.request.keys, self._tally
-        prefix = position = 0
+        position = 0
         while position < len(keys):
-            leading = prefix == position
+            leading = self._prefix == position
             chunk = keys[position : position + self._most_keys]
             looking = self._client.submit(c.Lookup(self.request.model, chunk, LookupMode.BITMAP, pin=leading))
             yield (looking,)
@@ -120,6 +120,7 @@ class _Visit:
             tally.block_hits += result.count
             tally.prefix_hits += run
             self._hits += result.count
+            self._prefix += run
             tally.pending_lookups += result.statuses.count(Status.PENDING)
             stores = [
                 self._ledger.hit(self.request.number, handle, self.request.partition, self.request.model, key)
@@ -127,13 +128,12 @@ class _Visit:
                 if status is Status.HIT
             ]
             yield [self._client.submit(c.Unpin(pin)) for pin in result.pins[run:] if pin is not None]
-            yield from self._read(result.handles[:run], stores[:run])
-            prefix = self._prefix = prefix + run
+            yield from self._read([store for store in stores[:run] if store is not None])
             position += len(result.statuses)
             if result.status is Status.NO_SPACE:
                 tally.cut_lookups += 1
                 yield from self._unpin()
-        return prefix
+        return self._prefix
 
     def _run(self, result: Completion) -> int:
         """Length of the leading run of hits."""
@@ -142,20 +142,17 @@ class _Visit:
                 return length
         return len(result.statuses)
 
-    def _read(self, handles: list[Handle | None], stores: list[Store | None]) -> Steps:
+    def _read(self, stores: list[Store]) -> Steps:
         """Read blocks whole, and compare them."""
-        buffers = [bytearray(self._bytes) for _ in handles]
+        buffers = [bytearray(self._bytes) for _ in stores]
         reading = [
-            self._client.read(handle, memoryview(buffer))
-            for handle, buffer in zip(handles, buffers, strict=True)
-            if handle is not None
+            self._client.read(store.handle, memoryview(buffer)) for store, buffer in zip(stores, buffers, strict=True)
         ]
         yield reading
         for ticket, store, buffer in zip(reading, stores, buffers, strict=True):
             done(ticket, Status.OK)
             self._tally.bytes_read += self._bytes
-            if store is not None:
-                self._ledger.check(self.request.number, store, buffer)
+            self._ledger.check(self.request.number, store, buffer)
 
     def _unpin(self) -> Steps:
         """Return the pins held so far, to make room."""
