@@ -14,7 +14,9 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 run: $(RUN) ## replay a trace through the models and write a report
-	@$(BIN)/python -m scripts.demo
+	@mkdir -p build
+	@$(BIN)/kvnode trace generate -o build/demo.jsonl --requests 1200 --set turn_gap_s=60
+	@$(BIN)/kvnode replay build/demo.jsonl --config configs/demo.toml --out build/demo
 
 test: $(TEST) ## every test but the nightly ones; fails too when a planned test has no result
 	@$(BIN)/pytest -n $(JOBS) --testplan
