@@ -9,7 +9,7 @@ from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
 from pymodel.spec.scope import Scope
 from pymodel.spec.slots import Slots
-from tests.hw.simulate import simulate
+from tests.hw.simulate import Restart, simulate
 
 ENTRIES = 3
 
@@ -24,7 +24,7 @@ def test_scopes_follow_the_specification(stamp_bits: int) -> None:
     dut = ScopeTable(entries=ENTRIES, stamp_bits=stamp_bits, frames=8)
     closed = []
 
-    async def bench(ctx: SimulatorContext) -> None:
+    async def bench(ctx: SimulatorContext, restart: Restart) -> None:
         for _ in range(2):
             await _ready(ctx, dut)
             scopes = [Scope(1 << stamp_bits) for _ in range(ENTRIES)]
@@ -58,9 +58,7 @@ def test_scopes_follow_the_specification(stamp_bits: int) -> None:
                         ctx.set(dut.query_stamp, query_stamp)
                         assert ctx.get(dut.alive) == scope.alive(query_stamp)
                         assert ctx.get(dut.closed) == scope.closed
-            ctx.set(dut.clear, 1)
-            await ctx.tick()
-            ctx.set(dut.clear, 0)
+            await restart(ctx)
 
     simulate(dut, bench)
     assert any(closed), "no scope was ever closed: the stimulus is too weak"
@@ -72,7 +70,7 @@ def test_slots_follow_the_specification(tables: int, slots: int, generation_bits
     dut = SlotTables(tables=tables, slots=slots, generation_bits=generation_bits, shape=8)
     seen = set()
 
-    async def bench(ctx: SimulatorContext) -> None:
+    async def bench(ctx: SimulatorContext, restart: Restart) -> None:
         for _ in range(3):
             await _ready(ctx, dut)
             model: list[Slots[int]] = [Slots(slots, generation_bits) for _ in range(tables)]
@@ -111,9 +109,7 @@ def test_slots_follow_the_specification(tables: int, slots: int, generation_bits
                 ctx.set(dut.op, op)
                 await ctx.tick()
                 ctx.set(dut.op, SlotOp.NONE)
-            ctx.set(dut.clear, 1)
-            await ctx.tick()
-            ctx.set(dut.clear, 0)
+            await restart(ctx)
 
     simulate(dut, bench)
     assert seen == set(SlotOp)

@@ -13,7 +13,7 @@ from hw.rtl.node.replacement import Replacement
 from pymodel.spec import replacement as spec
 from pymodel.spec.scope import Scope
 from pymodel.spec.state import Frame, Partition, make_pools
-from tests.hw.simulate import simulate
+from tests.hw.simulate import Restart, simulate
 
 
 def small(pools: tuple[int, ...], *, scan_frames: int = 4, victims: int = 3) -> Params:
@@ -136,7 +136,9 @@ async def _mix(machine: Machine, rng: random.Random, steps: int) -> Counter[str]
     for _ in range(steps):
         owned = [f for f in machine.frames if f.state is not FrameState.FREE]
         frame = rng.choice(owned) if owned else None
-        action = rng.choices(["choose", "seal", "pin", "unpin", "reference", "drop", "limits"], [6, 8, 2, 3, 3, 1, 0.3])[0]
+        action = rng.choices(
+            ["choose", "seal", "pin", "unpin", "reference", "drop", "limits"], [6, 8, 2, 3, 3, 1, 0.3]
+        )[0]
         if action == "choose":
             chosen = await machine.choose(rng.randrange(3))
             seen["none" if chosen is None else "frame"] += 1
@@ -178,7 +180,7 @@ def test_every_choice_is_the_specifications(pools: tuple[int, ...], scan_frames:
     dut = Replacement(params)
     results: Counter[str] = Counter()
 
-    async def bench(ctx: SimulatorContext) -> None:
+    async def bench(ctx: SimulatorContext, restart: Restart) -> None:
         for seed in range(3):
             await ctx.tick().until(dut.ready)
             machine = Machine(ctx, dut, params)
@@ -187,7 +189,7 @@ def test_every_choice_is_the_specifications(pools: tuple[int, ...], scan_frames:
                 await machine.configure(index, pool, pools[pool], 1)
             results.update(await _mix(machine, random.Random(seed), 500))
             assert machine.stalls == machine.counters["replacement_stall_steps"]
-            await machine.pulse((dut.clear, 1))
+            await restart(ctx)
 
     simulate(dut, bench)
     assert results["none"] and results["frame"] > 100

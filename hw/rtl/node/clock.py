@@ -22,10 +22,8 @@ class Clock(wiring.Component):
 
     Interface
     ---------
-    clear : In(1)
-        Begin the initialising sweep: no frame may be evicted, all queues are empty.
     ready : Out(1)
-        The sweep has passed.
+        The initialising sweep has passed: no frame may be evicted, all queues are empty.
     mark, frame, evictable : In
         Note of `frame` whether it may be evicted.
     referenced : In(1)
@@ -55,7 +53,7 @@ class Clock(wiring.Component):
 
     Reset and errors
     ----------------
-    After reset the sweep begins by itself.
+    Reset begins the sweep.
 
     Invariants
     ----------
@@ -72,7 +70,6 @@ class Clock(wiring.Component):
         frame = bits_for(params.frames - 1)
         super().__init__(
             {
-                "clear": In(1),
                 "ready": Out(1),
                 "mark": In(1),
                 "frame": In(frame),
@@ -258,11 +255,8 @@ class Clock(wiring.Component):
         with m.If(~self.ready):
             m.d.comb += [write.addr.eq(sweep), mask.as_value().eq(-1)]
             m.d.sync += sweep.eq(sweep + 1)
-            m.d.sync += [state.as_value().eq(0) for state in (hand, oldest, count)]
             with m.If(sweep == words - 1):
                 m.d.sync += [sweep.eq(0), self.ready.eq(1)]
         with m.If(self.rewind):
             m.d.sync += [hand[self.rewind_partition].eq(0), count[self.rewind_partition].eq(0)]
-        with m.If(self.clear):
-            m.d.sync += [sweep.eq(0), self.ready.eq(0)]
         return m

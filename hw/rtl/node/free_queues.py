@@ -22,10 +22,8 @@ class FreeQueues(wiring.Component):
 
     Interface
     ---------
-    clear : In(1)
-        Begin the initialising sweep.
     ready : Out(1)
-        The sweep has passed.
+        The initialising sweep has passed.
     offer, queue : In
         Ask for the oldest item of `queue`; the answer stands from the next cycle until the next `offer`, POP or push.
     any, item : Out
@@ -45,7 +43,7 @@ class FreeQueues(wiring.Component):
 
     Reset and errors
     ----------------
-    After reset the sweep begins by itself. `pop` without `any`, `push` to a full queue, and both in one cycle, are the
+    Reset begins the sweep. `pop` without `any`, `push` to a full queue, and both in one cycle, are the
     user's errors.
 
     Invariants
@@ -64,7 +62,6 @@ class FreeQueues(wiring.Component):
         queue = bits_for(len(sizes) - 1)
         super().__init__(
             {
-                "clear": In(1),
                 "ready": Out(1),
                 "offer": In(1),
                 "queue": In(queue),
@@ -133,6 +130,4 @@ class FreeQueues(wiring.Component):
                 m.d.sync += [filled.eq(0), queue.eq(queue + 1)]
                 with m.If(queue == queues - 1):
                     m.d.sync += [queue.eq(0), place.eq(0), self.ready.eq(1)]
-        with m.If(self.clear):
-            m.d.sync += [queue.eq(0), place.eq(0), filled.eq(0), self.ready.eq(0)]
         return m

@@ -72,7 +72,6 @@ class Replacement(wiring.Component):
         self._free = FreeQueues(firsts=[sum(sizes[:i]) for i in range(len(sizes))], sizes=sizes, width=frame)
         super().__init__(
             {
-                "clear": In(1),
                 "ready": Out(1),
                 "choose": In(1),
                 "partition": In(bits_for(params.tables.partitions - 1)),
@@ -94,9 +93,6 @@ class Replacement(wiring.Component):
         m.submodules.clock = clock = self.clock
         m.submodules.free = free = self._free
         m.d.comb += [
-            usage.clear.eq(self.clear),
-            clock.clear.eq(self.clear),
-            free.clear.eq(self.clear),
             self.ready.eq(clock.ready & free.ready),
             free.pop.eq(self.take),
             free.push.eq(self.give),

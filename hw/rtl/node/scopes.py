@@ -37,10 +37,8 @@ class ScopeTable(wiring.Component):
 
     Interface
     ---------
-    clear : In(1)
-        Begin the initialising sweep: every scope empty, in generation 0.
     ready : Out(1)
-        The sweep has passed.
+        The initialising sweep has passed: every scope is empty, in generation 0.
     query, query_stamp : In
         A scope, and a frame's stamp under it.
     alive : Out(1)
@@ -64,7 +62,7 @@ class ScopeTable(wiring.Component):
 
     Reset and errors
     ----------------
-    After reset the sweep begins by itself. LEAVE of a frame that never entered is the user's error.
+    Reset begins the sweep. LEAVE of a frame that never entered is the user's error.
 
     Invariants
     ----------
@@ -81,7 +79,6 @@ class ScopeTable(wiring.Component):
         index = bits_for(entries - 1)
         super().__init__(
             {
-                "clear": In(1),
                 "ready": Out(1),
                 "query": In(index),
                 "query_stamp": In(stamp_bits),
@@ -152,14 +149,10 @@ class ScopeTable(wiring.Component):
             m.d.sync += sweep.eq(sweep + 1)
             with m.If(sweep == self._entries - 1):
                 m.d.sync += [sweep.eq(0), self.ready.eq(1)]
-        with m.If(self.clear):
-            m.d.sync += [sweep.eq(0), self.ready.eq(0)]
 
         # Scopes with dead frames, counted.
         dirty = Signal(range(self._entries + 1))
         m.d.comb += self.dirty.eq(dirty != 0)
-        with m.If(self.clear):
-            m.d.sync += dirty.eq(0)
-        with m.Elif(self.ready & (self.op != ScopeOp.NONE)):
+        with m.If(self.ready & (self.op != ScopeOp.NONE)):
             m.d.sync += dirty.eq(dirty + (new.stale != 0) - (old.stale != 0))
         return m

@@ -22,7 +22,7 @@ class SlotTables(wiring.Component):
     """Equal tables (one a ring, or one in all); in each, the slot that has been free longest is taken next.
 
     A slot's generation counts its uses, so that an identifier of an earlier use finds nothing; a slot whose counter is
-    at its limit leaves service until the next `clear`.
+    at its limit leaves service until reset.
 
     Parameters
     ----------
@@ -37,10 +37,8 @@ class SlotTables(wiring.Component):
 
     Interface
     ---------
-    clear : In(1)
-        Begin the initialising sweep: every slot free, in generation 0.
     ready : Out(1)
-        The sweep has passed.
+        The initialising sweep has passed: every slot is free, in generation 0.
     table, slot, read : In
         Ask for an entry; the answer stands from the next cycle until the next `read`.
     used, generation, entry : Out
@@ -65,7 +63,7 @@ class SlotTables(wiring.Component):
 
     Reset and errors
     ----------------
-    After reset the sweep begins by itself. TAKE without `free`, or UPDATE or RELEASE of an entry that is not in use,
+    Reset begins the sweep. TAKE without `free`, or UPDATE or RELEASE of an entry that is not in use,
     is the user's error.
 
     Invariants
@@ -85,7 +83,6 @@ class SlotTables(wiring.Component):
         table, slot = bits_for(tables - 1), bits_for(slots - 1)
         super().__init__(
             {
-                "clear": In(1),
                 "ready": Out(1),
                 "table": In(table),
                 "slot": In(slot),
@@ -158,10 +155,8 @@ class SlotTables(wiring.Component):
         # The sweep: every entry out of use, beside the one that fills the queues.
         place = Signal(range(tables << slot_bits))
         swept = Signal()
-        m.d.comb += [self.ready.eq(swept & free.ready), free.clear.eq(self.clear)]
+        m.d.comb += self.ready.eq(swept & free.ready)
         with m.If(~swept):
             m.d.comb += [write.en.eq(1), write.addr.eq(place), write.data.eq(0)]
             m.d.sync += [place.eq(place + 1), swept.eq(place == (tables << slot_bits) - 1)]
-        with m.If(self.clear):
-            m.d.sync += [place.eq(0), swept.eq(0)]
         return m

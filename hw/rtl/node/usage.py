@@ -6,12 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.params.params import Params
-
-
-def limits_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what an administrator sets for a partition, as far as it limits use."""
-    count = bits_for(params.frames)
-    return data.StructLayout({"pool": bits_for(len(params.pools) - 1), "quota": count, "guarantee": count})
+from hw.rtl.node.layouts import limits_layout
 
 
 class Usage(wiring.Component):
@@ -24,8 +19,6 @@ class Usage(wiring.Component):
 
     Interface
     ---------
-    clear : In(1)
-        Forget all partitions.
     set, index, limits : In
         Configure partition `index`.
     gain, gain_index : In
@@ -37,7 +30,7 @@ class Usage(wiring.Component):
     limits_of, used : Out
         What it was given, and how many frames it uses.
     configured : Out(1)
-        It has been configured since the last `clear`.
+        It has been configured since reset.
     full : Out(1)
         It is at its quota, or above.
     entitled : Out(1)
@@ -74,7 +67,6 @@ class Usage(wiring.Component):
         count = bits_for(params.frames)
         super().__init__(
             {
-                "clear": In(1),
                 "set": In(1),
                 "index": In(index),
                 "limits": In(limits_layout(params)),
@@ -156,9 +148,6 @@ class Usage(wiring.Component):
                 m.d.sync += borrowed[gaining.pool].eq(borrowed[gaining.pool] + 1)
             with m.If(repays & ~(borrows & (gaining.pool == losing.pool))):
                 m.d.sync += borrowed[losing.pool].eq(borrowed[losing.pool] - 1)
-        with m.If(self.clear):
-            m.d.sync += configured.eq(0)
-            m.d.sync += [state.as_value().eq(0) for state in (limits, used, borrowed, promised)]
         return m
 
     def _furthest(self, m: Module, pool: Signal, configured: Signal, limits: Signal, above: Signal) -> Signal:

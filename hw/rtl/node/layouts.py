@@ -1,0 +1,252 @@
+"""What a slice takes in and gives out, and the rows of its tables: the one home of each field."""
+
+from amaranth import unsigned
+from amaranth.lib import data, enum
+from amaranth.utils import bits_for
+
+from hw.params.params import Params
+from hw.params.protocol import (
+    EPOCH_BITS,
+    FRAME_BITS,
+    FRAME_GENERATION_BITS,
+    NODE_BITS,
+    SLICE_BITS,
+    SLOT_BITS,
+    SLOT_GENERATION_BITS,
+    FrameState,
+    Opcode,
+)
+from hw.params.toeplitz import tag_bits
+from hw.rtl.layouts import frame_bits, place_layout
+
+TAG_BITS = 16
+"""Width of the tag that matches completions to commands."""
+
+
+class Kind(enum.Enum, shape=unsigned(6)):
+    """What an operation is: a command by its opcode, or an internal operation."""
+
+    LOOKUP = Opcode.LOOKUP.value
+    ALLOC = Opcode.ALLOC.value
+    WRITE = Opcode.WRITE.value
+    SEAL = Opcode.SEAL.value
+    ABORT = Opcode.ABORT.value
+    READ = Opcode.READ.value
+    UNPIN = Opcode.UNPIN.value
+    DROP = Opcode.DROP.value
+    OPEN_SESSION = Opcode.OPEN_SESSION.value
+    CLOSE_SESSION = Opcode.CLOSE_SESSION.value
+    MIGRATE = Opcode.MIGRATE.value
+    ANSWER_FENCE = Opcode.ANSWER_FENCE.value
+    BIND = Opcode.BIND.value
+    SET_PARTITION = Opcode.SET_PARTITION.value
+    DROP_PARTITION = Opcode.DROP_PARTITION.value
+    SET_MODEL = Opcode.SET_MODEL.value
+    RETIRE = Opcode.RETIRE.value
+    SET_EPOCH = Opcode.SET_EPOCH.value
+    LANDED = 32
+    SEALED = 33
+    READ_DONE = 34
+    DRAINED = 35
+    LOST = 36
+    STEP_FRAMES = 40
+    STEP_SESSIONS = 41
+    STEP_PINS = 42
+
+
+class Bind(enum.Enum, shape=unsigned(2)):
+    """What a ring is bound to."""
+
+    NONE = 0
+    PARTITION = 1
+    ADMINISTRATIVE = 2
+
+
+class State(enum.Enum, shape=unsigned(3)):
+    """`hw.params.protocol.FrameState`, as hardware holds it."""
+
+    FREE = FrameState.FREE.value
+    WRITING = FrameState.WRITING.value
+    SEALED = FrameState.SEALED.value
+    DRAINING = FrameState.DRAINING.value
+    QUARANTINED = FrameState.QUARANTINED.value
+
+
+def ring_layout() -> data.StructLayout:
+    """Return the layout of a stamp; `registers`: the command came through AXI4-Lite."""
+    return data.StructLayout({"ring": 4, "port": 4, "registers": 1})
+
+
+def handle_layout() -> data.StructLayout:
+    """Return the layout of a handle, as `hw.params.protocol.Handle.pack` packs it."""
+    return data.StructLayout(
+        {
+            "epoch": EPOCH_BITS,
+            "generation": FRAME_GENERATION_BITS,
+            "frame": FRAME_BITS,
+            "slice": SLICE_BITS,
+            "node": NODE_BITS,
+        }
+    )
+
+
+def slot_id_layout() -> data.StructLayout:
+    """Return the layout of a pin or session id, as `hw.params.protocol.SlotId.pack` packs it."""
+    return data.StructLayout({"generation": SLOT_GENERATION_BITS, "slot": SLOT_BITS})
+
+
+def limits_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what limits a partition's use: its pool, and quota and guarantee in frames."""
+    count = bits_for(params.frames)
+    return data.StructLayout({"pool": bits_for(len(params.pools) - 1), "quota": count, "guarantee": count})
+
+
+def operation_layout(params: Params) -> data.StructLayout:
+    """Return the layout of an operation as the slice takes it: a command, one item of it, or an internal operation.
+
+    - `kind`, `stamp`, `tag`, `item`, `last`: which command of which ring; of a LOOKUP or WRITE, which item, and
+      whether it is the last.
+    - `malformed`: whoever took the command apart found a field outside its type.
+    - `model`, `key`: of LOOKUP, ALLOC, DROP, SET_MODEL, RETIRE.
+    - `handle`: of WRITE, SEAL, ABORT, READ; of an internal operation, `handle.frame` alone.
+    - `slot`: the session of ALLOC and CLOSE_SESSION, the pin of UNPIN.
+    - `segment`, `count`: of WRITE and READ; LANDED answers `count` writes.
+    - `length`: bytes of ALLOC, WRITE (this segment's) and SEAL.
+    - `crc`: of SEAL; of a WRITE, that of the segment padded with zeros.
+    - `pin`, `run`: of LOOKUP. `ok`: of LANDED and READ_DONE.
+    - `ring`, `bind`, `partition`, `limits`, `public`, `read_mask`, `live`: of BIND, SET_PARTITION, DROP_PARTITION,
+      SET_MODEL; `ring` also of LOST and STEP_PINS.
+    - `epoch`: of SET_EPOCH.
+    """
+    tables = params.tables
+    return data.StructLayout(
+        {
+            "kind": Kind,
+            "stamp": ring_layout(),
+            "tag": TAG_BITS,
+            "item": 16,
+            "last": 1,
+            "malformed": 1,
+            "model": 8,
+            "key": 128,
+            "handle": handle_layout(),
+            "slot": slot_id_layout(),
+            "segment": 16,
+            "count": 16,
+            "length": 32,
+            "crc": 32,
+            "pin": 1,
+            "run": 1,
+            "ok": 1,
+            "ring": ring_layout(),
+            "bind": Bind,
+            "partition": 8,
+            "limits": limits_layout(params),
+            "public": 1,
+            "read_mask": tables.partitions,
+            "live": 1,
+            "epoch": EPOCH_BITS,
+        }
+    )
+
+
+def verdict_layout() -> data.StructLayout:
+    """Return the layout of what the slice says of an operation.
+
+    - `kind`, `stamp`, `tag`, `item`: of which.
+    - `status`: as `hw.params.protocol.Status`.
+    - `complete`: the command has ended; without it, a WRITE's segment is to be stored, a READ to be started, or a
+      LOOKUP goes on.
+    - `handle`: of LOOKUP (HIT, PENDING) and ALLOC (GRANTED, EXISTS, PENDING); `named`: there is one.
+    - `slot`: the session that was opened, or the pin that was given; `pinned`: there is one.
+    """
+    return data.StructLayout(
+        {
+            "kind": Kind,
+            "stamp": ring_layout(),
+            "tag": TAG_BITS,
+            "item": 16,
+            "status": 5,
+            "complete": 1,
+            "handle": handle_layout(),
+            "named": 1,
+            "slot": slot_id_layout(),
+            "pinned": 1,
+        }
+    )
+
+
+def log_layout() -> data.StructLayout:
+    """Return the layout of an entry of the order log: an operation, as far as it is not known from its command."""
+    return data.StructLayout(
+        {
+            "kind": Kind,
+            "stamp": ring_layout(),
+            "tag": TAG_BITS,
+            "item": 16,
+            "frame": FRAME_BITS,
+            "slot": SLOT_BITS,
+            "count": 16,
+            "ok": 1,
+            "ring": ring_layout(),
+        }
+    )
+
+
+def session_layout() -> data.StructLayout:
+    """Return the layout of a session table entry."""
+    return data.StructLayout({"ring": ring_layout()})
+
+
+def segments_bits(params: Params) -> int:
+    """Return the width of a number of segments of one block."""
+    return bits_for(max(pool.frame_bytes for pool in params.pools) // params.memory.segment_bytes)
+
+
+def frame_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a row of the frame table; the fields are those of `pymodel.spec.state.Frame`.
+
+    `whole`: no short segment has been appended. `crc` is that of the accepted bytes padded to whole segments.
+    `place`: where the block's tag is in the CAM.
+    """
+    tables = params.tables
+    length = bits_for(max(pool.frame_bytes for pool in params.pools))
+    segments = segments_bits(params)
+    return data.StructLayout(
+        {
+            "state": State,
+            "generation": tables.generation_bits,
+            "partition": bits_for(tables.partitions - 1),
+            "partition_stamp": tables.stamp_bits,
+            "model": bits_for(tables.models - 1),
+            "model_stamp": tables.stamp_bits,
+            "session_slot": bits_for(tables.sessions - 1),
+            "session_generation": tables.slot_generation_bits,
+            "bound": length,
+            "length": length,
+            "whole": 1,
+            "accepted": segments,
+            "answered": segments,
+            "landed": segments,
+            "crc": 32,
+            "sealing": 1,
+            "sealing_stamp": ring_layout(),
+            "sealing_tag": TAG_BITS,
+            "pins": bits_for(params.rings * tables.pins_per_ring),
+            "reads": 16,
+            "place": place_layout(params),
+        }
+    )
+
+
+def directory_bits(params: Params) -> tuple[int, int]:
+    """Return the bits a frame of the whole directory, without ECC, and of tag and frame state alone.
+
+    The first counts every slot of the CAM, the frame table, the packed words and the free queue; the second, one tag
+    and one row.
+    """
+    row = frame_layout(params).size
+    slot = 1 + tag_bits(params) + frame_bits(params)
+    packed = 3 + bits_for(params.tables.partitions - 1)
+    directory = params.cam_slots * slot / params.frames + row + packed + frame_bits(params)
+    return round(directory), tag_bits(params) + row
