@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 from hw.params import PRESETS, Params
 from hw.params.load import names
 from hw.params.protocol import Opcode, Status
+from hw.params.registers import ErrorKind
 from hw.params.section import Section
 from hw.params.statistics import STATISTICS
 from hw.rdl import Register, register_map
@@ -87,16 +88,25 @@ def _fields(register: Register) -> Iterator[list[str]]:
     place = [f"`{register.offset:#04x}`", f"`{register.name}`"]
     for f in register.fields:
         bits = f"{f.low + f.width - 1}:{f.low}" if f.width > 1 else str(f.low)
-        access = ("rw, self-clearing" if f.pulse else "rw") if f.writable else "r"
-        reset = f"`{f.reset:#x}`" if f.parameter is None else f"parameter `{f.parameter}`"
-        yield [*place, bits, f"`{f.name}`", access, reset, f.doc]
+        reset = f"`{f.reset:#x}`" if f.parameter is None else f"`{f.parameter}`"
+        notes = [f.doc]
+        if register.locked:
+            notes.append(f"Locked by `{register.locked}`.")
+        if f.enable:
+            notes.append(f"Enabled by `{f.enable}`.")
+        yield [*place, bits, f"`{f.name}`", f.kind.value, reset, " ".join(notes)]
         place = ["", ""]
 
 
 def registers() -> str:
     """Every field of every register."""
     rows = (row for register in register_map().values() for row in _fields(register))
-    return table(["offset", "register", "bits", "field", "access", "reset", "meaning"], rows)
+    return table(["offset", "register", "bits", "field", "kind", "reset", "meaning"], rows)
+
+
+def error_kinds() -> str:
+    """Every kind of entry of the error log."""
+    return table(["code", "kind", "meaning"], ([k.value, f"`{k.name}`", k.meaning] for k in ErrorKind))
 
 
 def statuses() -> str:
@@ -143,7 +153,7 @@ def invariants() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
-    for made in (parameters, derived, registers, statuses, opcodes, operations, invariants, statistics)
+    for made in (parameters, derived, registers, error_kinds, statuses, opcodes, operations, invariants, statistics)
 }
 
 
