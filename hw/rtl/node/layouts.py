@@ -26,6 +26,7 @@ TAG_BITS = 16
 class Kind(enum.Enum, shape=unsigned(6)):
     """What an operation is: a command by its opcode, or an internal operation."""
 
+    NONE = 0
     LOOKUP = Opcode.LOOKUP.value
     ALLOC = Opcode.ALLOC.value
     WRITE = Opcode.WRITE.value

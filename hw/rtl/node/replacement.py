@@ -25,7 +25,7 @@ class Replacement(wiring.Component):
     Interface
     ---------
     choose, partition : In
-        Find a frame for `partition`.
+        Find a frame for `partition`, which stands from a cycle before `choose` until `done`. `usage` is asked for it.
     done : Out(1)
         The choice stands, until the next `choose`.
     found, frame : Out
@@ -101,19 +101,18 @@ class Replacement(wiring.Component):
             free.queue.eq(usage.limits_of.pool),
             clock.pool.eq(usage.limits_of.pool),
             clock.partition.eq(Mux(usage.full, self.partition, usage.donor)),
+            usage.query.eq(self.partition),
             self.frame.eq(Mux(self.evict, clock.victim, free.item)),
         ]
         with m.FSM():
             with m.State("IDLE"), m.If(self.choose):
-                m.d.comb += usage.query.eq(self.partition)
                 m.d.sync += self.done.eq(0)
                 m.next = "OFFER"
             with m.State("OFFER"):
-                m.d.comb += [usage.query.eq(self.partition), free.offer.eq(1)]
+                m.d.comb += free.offer.eq(1)
                 m.d.sync += self.at_quota.eq(usage.full)
                 m.next = "DECIDE"
             with m.State("DECIDE"):
-                m.d.comb += usage.query.eq(self.partition)
                 with m.If(~usage.full & usage.entitled & free.any):
                     m.d.sync += [self.done.eq(1), self.found.eq(1), self.evict.eq(0)]
                     m.next = "IDLE"

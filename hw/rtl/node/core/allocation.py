@@ -1,0 +1,128 @@
+"""ALLOC: the judgement of `pymodel.spec.blocks.alloc`, and the states in which a block comes to its frame."""
+
+from amaranth import Module, Mux, Signal
+
+from hw.params.protocol import ModelState, Status
+from hw.rtl.layouts import CamOp
+from hw.rtl.node.core.blocks import drop
+from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Kind, State
+from hw.rtl.node.scopes import ScopeOp
+
+
+def cases(m: Module, t: Tables, e: Emission) -> None:
+    """The case of JUDGE."""
+    op, frame, replacement = t.op, t.frame, t.replacement
+    with m.Case(Kind.ALLOC):
+        sizes = Signal(32)
+        with m.Switch(replacement.usage.limits_of.pool):
+            for i, pool in enumerate(t.params.pools):
+                with m.Case(i):
+                    m.d.comb += sizes.eq(pool.frame_bytes)
+        refused, refusal = first(
+            (t.session_status == Status.DENIED, Status.DENIED),
+            (t.session_status != Status.OK, t.session_status),
+            (t.models[op.model] != ModelState.LIVE, Status.RETIRED),
+            (op.length > sizes, Status.RANGE),
+        )
+        with m.If(refused):
+            e.answer(refusal)
+        with m.Elif(t.found.hit & t.alive):
+            e.answer(Mux(t.writing, Status.PENDING, Status.EXISTS))
+            e.name(t.index, frame.generation)
+            with m.If(t.sealed):
+                m.d.comb += replacement.clock.referenced.eq(1)
+                t.note_evictable()
+        with m.Elif(~t.found.hit & t.found.full):
+            m.d.comb += t.refused.eq(1)
+            e.answer(Status.NO_SPACE)
+        with m.Else():
+            m.d.comb += replacement.choose.eq(1)
+            m.next = "CHOOSE"
+
+
+def states(m: Module, t: Tables, e: Emission) -> None:
+    """CHOOSE waits for a frame. EVICT takes a victim from its partition. REPLACE drains a dead block of the same key,
+    whose place in the CAM the new one takes. CLAIM makes the frame WRITING."""
+    op, frame, replacement = t.op, t.frame, t.replacement
+    old = t.found.hit & (t.found.frame != t.chosen)
+
+    with m.State("CHOOSE"), m.If(replacement.done):
+        m.d.sync += t.chosen.eq(replacement.frame)
+        t.read_frame(replacement.frame)
+        with m.If(~replacement.found):
+            e.answer(Mux(replacement.at_quota, Status.QUOTA, Status.NO_SPACE))
+        with m.Elif(replacement.evict):
+            m.next = "EVICT"
+        with m.Else():
+            m.d.comb += replacement.take.eq(1)
+            m.next = "OLD"
+
+    with m.State("EVICT"):
+        m.d.comb += t.evicted.eq(1)
+        t.unlink()
+        t.lose_use()
+        m.next = "OLD"
+
+    with m.State("OLD"):
+        m.next = "CLAIM"
+        with m.If(old):
+            t.read_frame(t.found.frame)
+            m.next = "REPLACE"
+        with m.Else():
+            t.read_frame(t.chosen)
+
+    with m.State("REPLACE"):
+        t.leave_scopes()
+        drop(m, t, e)
+        m.next = "FETCH"
+
+    with m.State("FETCH"):
+        t.read_frame(t.chosen)
+        m.next = "CLAIM"
+
+    with m.State("CLAIM"):
+        request, clock, usage = t.cam.requests, replacement.clock, replacement.usage
+        generation = Signal.like(frame.generation)
+        m.d.comb += [
+            generation.eq(frame.generation + 1),
+            t.partition_scopes.op.eq(ScopeOp.ENTER),
+            t.partition_scopes.index.eq(t.ring.partition),
+            t.model_scopes.op.eq(ScopeOp.ENTER),
+            t.model_scopes.index.eq(op.model),
+            clock.claimed.eq(1),
+            clock.owner.eq(t.ring.partition),
+            usage.gain.eq(1),
+            usage.gain_index.eq(t.ring.partition),
+            request.valid.eq(1),
+            request.payload.op.eq(CamOp.UPDATE),
+            request.payload.tag.eq(t.tag(t.ring.partition)),
+            request.payload.frame.eq(t.chosen),
+            request.payload.valid.eq(1),
+            request.payload.place.eq(t.found.place),
+        ]
+        t.write_frame(
+            state=State.WRITING,
+            generation=generation,
+            partition=t.ring.partition,
+            partition_stamp=t.partition_scopes.generation,
+            model=op.model,
+            model_stamp=t.model_scopes.generation,
+            session_slot=op.slot.slot,
+            session_generation=op.slot.generation,
+            bound=op.length,
+            length=0,
+            whole=1,
+            accepted=0,
+            answered=0,
+            landed=0,
+            crc=0,
+            sealing=0,
+            pins=0,
+            reads=0,
+            place=t.found.place,
+        )
+        t.note_evictable()
+        e.answer(Status.GRANTED)
+        e.name(t.chosen, generation)

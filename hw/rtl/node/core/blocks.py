@@ -1,0 +1,200 @@
+"""LOOKUP, WRITE, SEAL, ABORT, READ, UNPIN, DROP: the judgements of `pymodel.spec.blocks` (ALLOC has its own file)."""
+
+from amaranth import Array, Module, Mux, Signal, Value
+
+from hw.params import crc32c
+from hw.params.protocol import Status
+from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Kind, State
+from hw.rtl.node.slots import SlotOp
+
+
+def drain(m: Module, t: Tables, e: Emission, *, seal: Status = Status.STALE, **changes: Value) -> None:
+    """WRITING or SEALED to DRAINING; a SEAL that waits is answered with `seal`; FREE follows if nothing holds it."""
+    t.unlink()
+    drop(m, t, e, seal=seal, **changes)
+
+
+def drop(m: Module, t: Tables, e: Emission, *, seal: Status = Status.STALE, **changes: Value) -> None:
+    """As `drain`, of a block whose tag is left to be overwritten."""
+    t.write_frame(state=State.DRAINING, sealing=0, **changes)
+    t.note_evictable()
+    with m.If(t.writing & t.frame.sealing):
+        e.answer_seal(seal)
+    drained(m, t, e)
+
+
+def drained(m: Module, t: Tables, e: Emission) -> None:
+    """If the row as it is written is DRAINING, and waits for nothing, DRAINED follows."""
+    row = t.row
+    idle = (row.pins == 0) & (row.reads == 0) & (row.answered == row.accepted)
+    with m.If((row.state == State.DRAINING) & idle):
+        e.follow(Kind.DRAINED)
+
+
+def cases(m: Module, t: Tables, e: Emission) -> None:
+    """The cases of JUDGE."""
+    frame, op = t.frame, t.op
+
+    # What a handle is refused for, before its command is looked at.
+    standing = t.standing(frame.session_generation)
+    own = frame.partition == t.ring.partition
+    refused, refusal = first(
+        (~t.named, Status.STALE),
+        (~own, Status.DENIED),
+        (t.writing & (standing == Status.DENIED), Status.DENIED),
+        (~t.alive, Status.STALE),
+        (t.writing & (standing != Status.OK), standing),
+    )
+
+    with m.Case(Kind.LOOKUP):
+        _lookup(m, t, e)
+
+    with m.Case(Kind.WRITE):
+        length = frame.length + op.length
+        with m.If(refused):
+            e.answer(refusal)
+        with m.Elif(op.segment < frame.accepted):
+            e.answer(Status.WRITE_ONCE)
+        with m.Elif((op.segment != frame.accepted) | ~frame.whole | (length > frame.bound)):
+            e.answer(Status.RANGE)
+        with m.Else():
+            t.write_frame(
+                accepted=frame.accepted + 1,
+                length=length,
+                whole=op.length == t.params.memory.segment_bytes,
+                crc=t.padded_crc(),
+            )
+            e.answer(Status.OK, complete=op.last)
+
+    with m.Case(Kind.SEAL):
+        with m.If(refused):
+            e.answer(refusal)
+        with m.Elif(~t.writing | frame.sealing):
+            e.answer(Status.WRITE_ONCE)
+        with m.Elif(op.length != frame.length):
+            e.answer(Status.INCOMPLETE)
+        with m.Else():
+            m.d.sync += [t.unwound.eq(~frame.crc), t.padding.eq(-frame.length), t.unwinding.eq(0)]
+            m.next = "UNWIND"
+
+    with m.Case(Kind.ABORT):
+        with m.If(refused):
+            e.answer(refusal)
+        with m.Elif(~t.writing):
+            e.answer(Status.WRITE_ONCE)
+        with m.Else():
+            drain(m, t, e)
+            e.answer(Status.OK)
+
+    with m.Case(Kind.READ):
+        end = op.segment + op.count
+        size = t.params.memory.segment_bytes
+        most = Mux(t.sealed, frame.accepted, (frame.bound + size - 1) // size)
+        mine = t.sessions.used & (t.sessions.generation == frame.session_generation) & t.owned
+        readable = own | (t.sealed & t.reads(t.ring.partition, frame.partition))
+        unreadable, why = first(
+            (~t.named, Status.STALE),
+            (~readable, Status.DENIED),
+            (~t.alive, Status.STALE),
+            (end > most, Status.RANGE),
+            (~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING),
+        )
+        with m.If(unreadable):
+            e.answer(why)
+        with m.Else():
+            t.write_frame(reads=frame.reads + 1)
+            t.note_evictable()
+            e.answer(Status.OK, complete=0)
+
+    with m.Case(Kind.UNPIN):
+        with m.If(t.pins.used & (t.pins.generation == op.slot.generation)):
+            unpin(m, t, e)
+            e.answer(Status.OK)
+        with m.Else():
+            e.answer(Status.STALE)
+
+    with m.Case(Kind.DROP):
+        with m.If(t.found.hit & t.alive):
+            drain(m, t, e)
+            e.answer(Status.OK)
+        with m.Else():
+            e.answer(Status.MISS)
+
+
+def unpin(m: Module, t: Tables, e: Emission) -> None:
+    """The pin that was read goes back to its table."""
+    t.write_frame(pins=t.frame.pins - 1)
+    t.note_evictable()
+    t.release_slot(t.pins)
+    holder = t.rings[t.pin_table]
+    m.d.sync += holder.pins.eq(holder.pins - 1)
+    drained(m, t, e)
+
+
+def _lookup(m: Module, t: Tables, e: Emission) -> None:
+    """A HIT ends the search; without, the public partitions that may be read are asked in turn, lowest first."""
+    op, frame = t.op, t.frame
+    found = t.found.hit & t.alive
+    goes_on = ~op.run & ~op.last
+
+    with m.If(found & t.sealed & op.pin & ~t.pins.free):
+        e.answer(Status.NO_SPACE)
+    with m.Elif(found & t.sealed):
+        with m.If(op.pin):
+            m.d.comb += [t.pins.op.eq(SlotOp.TAKE), t.pins.new_entry.eq(t.index)]
+            m.d.comb += t.replacement.clock.referenced.eq(1)
+            m.d.sync += t.ring.pins.eq(t.ring.pins + 1)
+            t.write_frame(pins=frame.pins + 1)
+            t.note_evictable()
+        e.answer(Status.HIT, complete=op.last)
+        e.name(t.index, frame.generation)
+        with m.If(op.pin):
+            e.slot(t.pins.free_slot, t.pins.free_generation)
+    with m.Else():
+        with m.If(found & ~t.probing):
+            m.d.sync += [t.pending.eq(1), t.pending_frame.eq(t.index), t.pending_generation.eq(frame.generation)]
+        with m.If(t.unasked != 0):
+            m.d.sync += t.probing.eq(1)
+            m.next = "PROBE"
+        with m.Elif(t.pending | (found & ~t.probing)):
+            e.answer(Status.PENDING, complete=~goes_on)
+            e.name(Mux(t.pending, t.pending_frame, t.index), Mux(t.pending, t.pending_generation, frame.generation))
+        with m.Else():
+            e.answer(Status.MISS, complete=~goes_on)
+
+
+def states(m: Module, t: Tables, e: Emission) -> None:
+    """PROBE: the next public partition of a LOOKUP. UNWIND: takes the padding out of a CRC, a bit of its length a
+    cycle. SEAL: decides."""
+    frame, op = t.frame, t.op
+    with m.State("PROBE"):
+        lowest = Signal.like(t.unasked)
+        number = Signal(range(len(t.unasked)))
+        m.d.comb += lowest.eq(t.unasked & -t.unasked)
+        for i in range(len(t.unasked)):
+            with m.If(lowest[i]):
+                m.d.comb += number.eq(i)
+        m.d.sync += t.unasked.eq(t.unasked & ~lowest)
+        t.look_up(number)
+        m.next = "CAM"
+
+    with m.State("UNWIND"):
+        bits = len(t.padding)
+        steps = Array(t.product(crc32c.zeros(-1 << i), t.unwound) for i in range(bits))
+        with m.If(t.padding.bit_select(t.unwinding, 1)):
+            m.d.sync += t.unwound.eq(steps[t.unwinding])
+        m.d.sync += t.unwinding.eq(t.unwinding + 1)
+        with m.If(t.unwinding == bits - 1):
+            m.next = "SEAL"
+
+    with m.State("SEAL"):
+        with m.If(~t.unwound == op.crc):
+            t.write_frame(sealing=1, sealing_stamp=op.stamp, sealing_tag=op.tag, bound=frame.length)
+            with m.If(frame.answered == frame.accepted):
+                e.follow(Kind.SEALED)
+            e.wait()
+        with m.Else():
+            drain(m, t, e)
+            e.answer(Status.CRC)

@@ -1,0 +1,188 @@
+"""ADMIT; sessions; BIND, SET_PARTITION, DROP_PARTITION, SET_MODEL, RETIRE, SET_EPOCH.
+
+The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate`, `sessions` and `admin`.
+"""
+
+from amaranth import Module, Mux, Signal, Value
+
+from hw.params.protocol import ModelState, Status
+from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Bind, Kind
+from hw.rtl.node.scopes import ScopeOp
+from hw.rtl.node.slots import SlotOp
+
+BY_KEY = (Kind.LOOKUP, Kind.ALLOC, Kind.DROP)
+BY_HANDLE = (Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ)
+BY_FRAME = (Kind.LANDED, Kind.READ_DONE)
+BY_SESSION = (Kind.OPEN_SESSION, Kind.CLOSE_SESSION)
+OF_PARTITION = (Kind.SET_PARTITION, Kind.DROP_PARTITION)
+OF_MODEL = (Kind.SET_MODEL, Kind.RETIRE)
+ADMINISTRATIVE = (Kind.BIND, *OF_PARTITION, *OF_MODEL, Kind.SET_EPOCH)
+LATER = (Kind.MIGRATE, Kind.ANSWER_FENCE)
+
+
+def is_in(op: Value, kinds: tuple[Kind, ...]) -> Value:
+    """Whether the operation is of one of `kinds`."""
+    return op.kind.as_value().matches(*(kind.value for kind in kinds))
+
+
+def malformed(t: Tables) -> Value:
+    """Whether a field is outside its type, or names what does not exist."""
+    op, params, tables = t.op, t.params, t.params.tables
+    configured = t.replacement.usage.configured
+    handle = (op.handle.node != 0) | (op.handle.slice != 0) | (op.handle.frame >= params.frames)
+    ring = (op.ring.port >= tables.ports) | (op.ring.ring >= tables.rings_per_port)
+    partition = op.partition >= tables.partitions
+    limits = op.limits.pool >= len(params.pools)
+    return (
+        op.malformed
+        | is_in(op, LATER)
+        | (is_in(op, (*BY_KEY, *OF_MODEL)) & (op.model >= tables.models))
+        | (is_in(op, BY_HANDLE) & handle)
+        | (is_in(op, (Kind.ALLOC, Kind.WRITE, Kind.SEAL)) & (op.length == 0))
+        | (is_in(op, (Kind.READ,)) & (op.count == 0))
+        | (is_in(op, (Kind.ALLOC, Kind.CLOSE_SESSION)) & (op.slot.slot >= tables.sessions))
+        | (is_in(op, (Kind.UNPIN,)) & (op.slot.slot >= tables.pins_per_ring))
+        | (is_in(op, (Kind.BIND,)) & (ring | ((op.bind == Bind.PARTITION) & (partition | ~configured))))
+        | (is_in(op, OF_PARTITION) & partition)
+        | (is_in(op, (Kind.SET_PARTITION,)) & limits)
+        | (is_in(op, (Kind.DROP_PARTITION,)) & ~configured)
+        | (is_in(op, (Kind.SET_EPOCH,)) & (op.epoch == 0))
+    )
+
+
+def admit(m: Module, t: Tables, e: Emission) -> None:
+    """What needs no table but those of rings and scopes; then the first read of what is left."""
+    op, ring = t.op, t.ring
+    privileged = op.stamp.registers | ring.administrative
+    unbound = op.stamp.registers | ring.administrative | ~ring.bound
+    lost = ~op.stamp.registers & ring.lost
+    administrative = is_in(op, ADMINISTRATIVE)
+    m.d.comb += [
+        t.partition_scopes.query.eq(ring.partition),
+        t.model_scopes.query.eq(op.model),
+    ]
+    refused, refusal = first(
+        (malformed(t), Status.INVALID),
+        ((t.epoch == 0) & (op.kind != Kind.SET_EPOCH), Status.UNAVAILABLE),
+        (lost, Status.UNAVAILABLE),
+        (administrative & ~privileged, Status.DENIED),
+        (~administrative & unbound, Mux(op.kind == Kind.LOOKUP, Status.MISS, Status.DENIED)),
+        (is_in(op, BY_KEY) & t.partition_scopes.closed, Status.UNAVAILABLE),
+        (is_in(op, BY_KEY) & t.model_scopes.closed, Status.UNAVAILABLE),
+    )
+    m.d.sync += [
+        t.unasked.eq(t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]),
+        t.probing.eq(0),
+        t.pending.eq(0),
+    ]
+    stamp = t.ring_index(op.stamp)
+    with m.If(is_in(op, BY_FRAME)):
+        t.read_frame(op.handle.frame)
+        m.next = "OWNER"
+    with m.Elif(op.kind == Kind.LOST):
+        m.next = "JUDGE"
+    with m.Elif(refused):
+        e.answer(refusal)
+    with m.Elif(is_in(op, BY_KEY)):
+        t.look_up(ring.partition)
+        t.read_session(op.slot.slot)
+        m.d.comb += [t.pins.offer.eq(1), t.pins.offer_table.eq(stamp)]
+        m.next = "CAM"
+    with m.Elif(is_in(op, BY_HANDLE)):
+        t.read_frame(op.handle.frame)
+        m.next = "OWNER"
+    with m.Elif(op.kind == Kind.UNPIN):
+        t.read_pin(stamp, op.slot.slot)
+        m.next = "PIN"
+    with m.Else():
+        t.read_session(op.slot.slot)
+        m.d.comb += t.sessions.offer.eq(1)
+        m.next = "JUDGE"
+
+
+def cases(m: Module, t: Tables, e: Emission) -> None:
+    """The cases of JUDGE."""
+    op, ring = t.op, t.ring
+    usage = t.replacement.usage
+    target = t.rings[t.ring_index(op.ring)]
+
+    with m.Case(Kind.OPEN_SESSION):
+        with m.If(t.sessions.free):
+            m.d.comb += [t.sessions.op.eq(SlotOp.TAKE), t.sessions.new_entry.ring.eq(op.stamp)]
+            m.d.sync += ring.sessions.eq(ring.sessions + 1)
+            e.answer(Status.OK)
+            e.slot(t.sessions.free_slot, t.sessions.free_generation)
+        with m.Else():
+            e.answer(Status.NO_SPACE)
+
+    with m.Case(Kind.CLOSE_SESSION):
+        standing = t.standing(op.slot.generation)
+        e.answer(standing)
+        with m.If(standing == Status.OK):
+            t.release_slot(t.sessions)
+            m.d.sync += ring.sessions.eq(ring.sessions - 1)
+            t.sweep()
+
+    with m.Case(Kind.BIND):
+        in_use = target.bound | target.administrative
+        quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0)
+        with m.If(in_use):
+            t.sweep()
+        with m.If(quiet):
+            m.d.sync += [
+                target.lost.eq(0),
+                target.bound.eq(op.bind == Bind.PARTITION),
+                target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
+                target.partition.eq(op.partition),
+            ]
+            e.answer(Status.OK)
+        with m.Else():
+            m.d.sync += target.lost.eq(target.lost | in_use)
+            e.answer(Status.PENDING)
+
+    with m.Case(Kind.SET_PARTITION):
+        limits, now = op.limits, usage.limits_of
+        frames = Signal.like(limits.quota)
+        with m.Switch(limits.pool):
+            for i, pool in enumerate(t.params.pools):
+                with m.Case(i):
+                    m.d.comb += frames.eq(pool.frames)
+        moves = ~usage.configured | (now.pool != limits.pool)
+        refused, refusal = first(
+            ((limits.guarantee > limits.quota) | (limits.quota > frames), Status.RANGE),
+            (usage.promised + limits.guarantee > frames, Status.RANGE),
+            (moves & (usage.used != 0), Status.PENDING),
+        )
+        with m.If(refused):
+            e.answer(refusal)
+        with m.Else():
+            m.d.comb += [usage.set.eq(1), t.replacement.clock.rewind.eq(moves)]
+            m.d.sync += [
+                t.public.bit_select(op.partition, 1).eq(op.public),
+                t.read_masks[op.partition].eq(op.read_mask),
+            ]
+            e.answer(Status.OK)
+
+    with m.Case(Kind.DROP_PARTITION):
+        m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
+        t.sweep()
+        e.answer(Status.OK)
+
+    with m.Case(Kind.SET_MODEL):
+        m.d.sync += t.models[op.model].eq(Mux(op.live, ModelState.LIVE, ModelState.READ_ONLY))
+        e.answer(Status.OK)
+
+    with m.Case(Kind.RETIRE):
+        m.d.comb += [t.model_scopes.op.eq(ScopeOp.BUMP), t.model_scopes.index.eq(op.model)]
+        m.d.sync += t.models[op.model].eq(ModelState.RETIRED)
+        t.sweep()
+        e.answer(Status.OK)
+
+    with m.Case(Kind.SET_EPOCH):
+        with m.If(t.epoch == 0):
+            m.d.sync += t.epoch.eq(op.epoch)
+            e.answer(Status.OK)
+        with m.Else():
+            e.answer(Status.DENIED)

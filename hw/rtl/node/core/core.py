@@ -1,0 +1,141 @@
+"""The core of a slice: one operation at a time, in the order that its log tells."""
+
+from amaranth import Cat, Module, Mux
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params.params import Params
+from hw.params.toeplitz import diagonal_bits
+from hw.rtl.node.core import allocation, blocks, control, internal
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Kind, log_layout, operation_layout, verdict_layout
+
+
+class Core(wiring.Component):
+    """Takes operations, judges each by all tables, and tells what it decided in which order.
+
+    The decisions are those of `pymodel.spec`: for the order that `log` gives, every status, frame, slot and generation
+    is the specification's. An operation goes through the states ADMIT (what needs no table: INVALID, UNAVAILABLE,
+    DENIED), CAM, OWNER (the frame's row is there, its session is read), JUDGE and EMIT; ALLOC has states of its own
+    between the last two. What an operation makes possible at once (a seal whose writes have all landed, a drain that
+    has nothing to wait for) follows it directly.
+
+    Parameters
+    ----------
+    params
+        Everything.
+
+    Interface
+    ---------
+    diagonals : In
+        Hash matrices of the CAM; change them before reset.
+    ready : Out(1)
+        The tables are initialised.
+    operations : In, stream of `operation_layout(params)`
+        Commands and internal operations. The items of one LOOKUP come without others between them; after a verdict
+        that is `complete`, the rest of its command's items are taken and dropped.
+    verdicts : Out, stream of `verdict_layout()`
+        What was decided, for each command's item; none for internal operations but what they complete.
+    log : Out, stream of `log_layout()`
+        The order log.
+    evicted, refused, stalled : Out(1)
+        A block was evicted; the CAM had no place; the hand moved further than usual: each for one cycle an event.
+
+    Latency and throughput
+    ----------------------
+    Cycles from the operation to its verdict, streams ready: 9 by key, 4 by handle, frame or pin, 3 by session; ALLOC
+    takes 8 more in a FREE frame, and 5 and the search of `Replacement` more than that with a victim.
+
+    Ordering and stalls
+    -------------------
+    One operation at a time. A verdict or log entry that is not taken stops the core.
+
+    Reset and errors
+    ----------------
+    Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but SET_EPOCH before an epoch is set
+    (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID.
+
+    Invariants
+    ----------
+    1 and 4 to 8, and 11: all that can be decided without looking at bytes.
+
+    Counters
+    --------
+    `evictions`, `cam_refusals`, `replacement_stall_steps` from the pulses; statuses from the verdicts.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        super().__init__(
+            {
+                "diagonals": In(data.ArrayLayout(diagonal_bits(params), params.cam.banks)),
+                "ready": Out(1),
+                "operations": In(stream.Signature(operation_layout(params))),
+                "verdicts": Out(stream.Signature(verdict_layout())),
+                "log": Out(stream.Signature(log_layout())),
+                "evicted": Out(1),
+                "refused": Out(1),
+                "stalled": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        t = Tables(m, self._params)
+        e = Emission(m, t, self.verdicts, self.log)
+        parts = (t.replacement, t.partition_scopes, t.model_scopes, t.sessions, t.pins)
+        taken = self.operations.payload
+        m.d.comb += [
+            t.cam.diagonals.eq(self.diagonals),
+            self.ready.eq(Cat(t.cam.requests.ready, t.frames_ready, *(part.ready for part in parts)).all()),
+            self.evicted.eq(t.evicted),
+            self.refused.eq(t.refused),
+            self.stalled.eq(t.replacement.clock.stalled),
+            t.replacement.partition.eq(
+                Mux(control.is_in(t.op, control.ADMINISTRATIVE), t.op.partition, t.ring.partition)
+            ),
+            t.replacement.usage.index.eq(t.op.partition),
+            t.replacement.usage.limits.eq(t.op.limits),
+            t.replacement.clock.rewind_partition.eq(t.op.partition),
+        ]
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += [self.operations.ready.eq(self.ready), t.replacement.partition.eq(taken.partition)]
+                with m.If(self.operations.valid & self.ready):
+                    m.d.sync += t.op.eq(taken)
+                    with m.If((taken.kind != Kind.LOOKUP) | (taken.item == 0) | ~t.stopped):
+                        m.next = "ADMIT"
+                with m.Elif(self.ready):
+                    internal.hands(m, t)
+
+            with m.State("ADMIT"):
+                control.admit(m, t, e)
+
+            with m.State("CAM"), m.If(t.cam.responses.valid):
+                answer = t.cam.responses.payload
+                m.d.sync += [t.found.eq(answer), t.session_status.eq(t.standing(t.op.slot.generation))]
+                m.next = "JUDGE"
+                with m.If(answer.hit):
+                    t.read_frame(answer.frame)
+                    m.next = "OWNER"
+
+            with m.State("PIN"):
+                m.next = "JUDGE"
+                with m.If(t.pins.used):
+                    t.read_frame(t.pins.entry)
+                    m.next = "OWNER"
+
+            with m.State("OWNER"):
+                t.read_session(t.frame.session_slot)
+                m.next = "JUDGE"
+
+            with m.State("JUDGE"), m.Switch(t.op.kind):
+                for judge in (blocks, allocation, control, internal):
+                    judge.cases(m, t, e)
+
+            blocks.states(m, t, e)
+            allocation.states(m, t, e)
+            e.states()
+        return m

@@ -1,0 +1,133 @@
+"""What the core tells of an operation: its log entry, its verdict, and that of a seal it has decided."""
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import ValueLike
+from amaranth.lib import stream
+
+from hw.params.protocol import Status
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
+
+
+class Emission:
+    """Collects what a judgement says, and hands it to the streams in the state EMIT.
+
+    The methods add statements where they are called. An operation ends in EMIT, whatever it says there.
+    """
+
+    def __init__(self, m: Module, t: Tables, verdicts: stream.Interface, log: stream.Interface) -> None:
+        self._m, self._t = m, t
+        self._verdicts, self._log = verdicts, log
+        self._verdict = Signal(verdict_layout())
+        self._entry = Signal(log_layout())
+        self._seal = Signal(verdict_layout())
+        self._say, self._write, self._tell_seal = Signal(), Signal(), Signal()
+        self._chain = Signal(Kind)
+        self._chain_frame = Signal.like(t.index)
+        self._chained = Signal()
+        m.d.comb += [log.payload.eq(self._entry), verdicts.payload.eq(Mux(self._tell_seal, self._seal, self._verdict))]
+
+    def log(self) -> None:
+        """The operation in hand enters the order log."""
+        op, entry = self._t.op, self._entry
+        same = ("kind", "stamp", "tag", "item", "count", "ok", "ring")
+        self._m.d.sync += [entry[name].eq(op[name]) for name in same]
+        self._m.d.sync += [entry.frame.eq(op.handle.frame), entry.slot.eq(op.slot.slot), self._write.eq(1)]
+        self._m.next = "EMIT"
+
+    def answer(self, status: ValueLike, *, complete: ValueLike = 1) -> None:
+        """The command in hand gets a verdict, and enters the log."""
+        m, t, op, verdict = self._m, self._t, self._t.op, self._verdict
+        lost = ~op.stamp.registers & t.ring.lost & Value.cast(complete) & (status != Status.INVALID)
+        m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item")]
+        m.d.sync += [
+            verdict.status.eq(Mux(lost, Status.UNAVAILABLE, status)),
+            verdict.complete.eq(complete),
+            verdict.named.eq(0),
+            verdict.pinned.eq(0),
+            self._say.eq(1),
+            t.stopped.eq((op.kind == Kind.LOOKUP) & Value.cast(complete) & ~op.last),
+        ]
+        self._account(complete)
+        self.log()
+
+    def wait(self) -> None:
+        """The command in hand enters the log, and is answered later."""
+        self._account(0)
+        self.log()
+
+    def _account(self, complete: ValueLike) -> None:
+        """Count what is outstanding on the stamping ring."""
+        m, t, op = self._m, self._t, self._t.op
+        begun = (op.kind != Kind.READ_DONE) & (op.item == 0)
+        with m.If(~op.stamp.registers):
+            m.d.sync += t.ring.outstanding.eq(t.ring.outstanding + begun - Value.cast(complete))
+
+    def name(self, frame: ValueLike, generation: ValueLike) -> None:
+        """The verdict names a block."""
+        handle = self._verdict.handle
+        self._m.d.sync += [
+            handle.epoch.eq(self._t.epoch),
+            handle.generation.eq(generation),
+            handle.frame.eq(frame),
+            handle.slice.eq(0),
+            handle.node.eq(0),
+            self._verdict.named.eq(1),
+        ]
+
+    def slot(self, slot: ValueLike, generation: ValueLike) -> None:
+        """The verdict gives a pin or a session."""
+        given = self._verdict.slot
+        self._m.d.sync += [given.slot.eq(slot), given.generation.eq(generation), self._verdict.pinned.eq(1)]
+
+    def answer_seal(self, status: ValueLike) -> None:
+        """The SEAL that waits for the block in hand gets a verdict."""
+        frame, seal = self._t.frame, self._seal
+        lost = self._t.rings[self._t.ring_index(frame.sealing_stamp)].lost
+        self._m.d.sync += [
+            seal.kind.eq(Kind.SEAL),
+            seal.stamp.eq(frame.sealing_stamp),
+            seal.tag.eq(frame.sealing_tag),
+            seal.item.eq(0),
+            seal.status.eq(Mux(lost, Status.UNAVAILABLE, status)),
+            seal.complete.eq(1),
+            self._tell_seal.eq(1),
+        ]
+
+    def follow(self, kind: Kind) -> None:
+        """The operation in hand is followed by another, of the frame in hand, which it has made possible."""
+        self._m.d.sync += [self._chain.eq(kind), self._chain_frame.eq(self._t.index), self._chained.eq(1)]
+
+    def states(self) -> None:
+        """The state EMIT."""
+        m, t = self._m, self._t
+        with m.State("EMIT"):
+            m.d.comb += [
+                self._log.valid.eq(self._write),
+                self._verdicts.valid.eq(self._say | self._tell_seal),
+            ]
+            with m.If(self._log.ready):
+                m.d.sync += self._write.eq(0)
+            with m.If(self._verdicts.ready & self._tell_seal):
+                ring = t.rings[t.ring_index(self._seal.stamp)]
+                m.d.sync += [self._tell_seal.eq(0), ring.outstanding.eq(ring.outstanding - 1)]
+            with m.Elif(self._verdicts.ready):
+                m.d.sync += self._say.eq(0)
+            with m.If((~self._write | self._log.ready) & ~self._tell_seal & (~self._say | self._verdicts.ready)):
+                m.next = "IDLE"
+                with m.If(self._chained):
+                    m.d.sync += [
+                        self._chained.eq(0),
+                        t.op.kind.eq(self._chain),
+                        t.op.handle.frame.eq(self._chain_frame),
+                    ]
+                    t.read_frame(self._chain_frame)
+                    m.next = "OWNER"
+
+
+def first(*guards: tuple[ValueLike, ValueLike]) -> tuple[Value, Value]:
+    """Return whether any guard's condition holds, and the status of the first that does."""
+    status: ValueLike = guards[-1][1]
+    for condition, given in reversed(guards[:-1]):
+        status = Mux(condition, given, status)
+    return Cat(condition for condition, _ in guards).any(), Value.cast(status)

@@ -1,0 +1,122 @@
+"""LANDED, SEALED, READ_DONE, DRAINED, LOST and the steps of the hands: the judgements of `pymodel.spec.internal`."""
+
+from amaranth import Module, Mux
+
+from hw.params.protocol import Status
+from hw.rtl.node.core.blocks import drain, drained, unpin
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import Kind, State
+
+
+def cases(m: Module, t: Tables, e: Emission) -> None:
+    """The cases of JUDGE."""
+    frame, op, row = t.frame, t.op, t.row
+
+    with m.Case(Kind.LANDED):
+        whole = frame.landed == frame.answered
+        t.write_frame(
+            answered=frame.answered + op.count,
+            landed=Mux(whole, frame.landed + op.count - ~op.ok, frame.landed),
+        )
+        with m.If(t.writing & frame.sealing & (row.answered == row.accepted)):
+            e.follow(Kind.SEALED)
+        drained(m, t, e)
+        e.log()
+
+    with m.Case(Kind.SEALED):
+        with m.If(~t.alive):
+            drain(m, t, e)
+        with m.Elif(frame.landed != frame.accepted):
+            drain(m, t, e, seal=Status.MEM_ERROR)
+        with m.Else():
+            t.write_frame(state=State.SEALED, sealing=0)
+            t.note_evictable()
+            e.answer_seal(Status.OK)
+        e.log()
+
+    with m.Case(Kind.READ_DONE):
+        with m.If(~op.ok & (t.writing | t.sealed)):
+            drain(m, t, e, reads=frame.reads - 1)
+        with m.Else():
+            t.write_frame(reads=frame.reads - 1)
+            t.note_evictable()
+            drained(m, t, e)
+        e.answer(Mux(op.ok, Status.OK, Status.POISON))
+
+    with m.Case(Kind.DRAINED):
+        t.write_frame(state=Mux(t.worn, State.QUARANTINED, State.FREE))
+        t.lose_use()
+        m.d.comb += [
+            t.replacement.give.eq(~t.worn),
+            t.replacement.give_frame.eq(t.index),
+            t.replacement.give_pool.eq(t.pool_of(t.index)),
+        ]
+        e.log()
+
+    with m.Case(Kind.STEP_FRAMES):
+        m.next = "IDLE"
+        with m.If((t.writing | t.sealed) & ~t.alive):
+            drain(m, t, e)
+            e.log()
+
+    with m.Case(Kind.STEP_SESSIONS):
+        m.next = "IDLE"
+        holder = t.rings[t.ring_index(t.owner.ring)]
+        with m.If(t.sessions.used & holder.lost):
+            t.release_slot(t.sessions)
+            m.d.sync += holder.sessions.eq(holder.sessions - 1)
+            t.sweep()
+            e.log()
+
+    with m.Case(Kind.STEP_PINS):
+        m.next = "IDLE"
+        with m.If(t.pins.used & t.rings[t.pin_table].lost):
+            unpin(m, t, e)
+            e.log()
+
+    with m.Case(Kind.LOST):
+        m.d.sync += t.rings[t.ring_index(op.ring)].lost.eq(1)
+        t.sweep()
+        e.log()
+
+
+def hands(m: Module, t: Tables) -> None:
+    """In IDLE: one step of a hand that has work. Pins and sessions of lost rings first, then frames."""
+    tables, op = t.params.tables, t.op
+    ring_hand, pin_hand, session_hand = t.ring_hand, t.pin_hand, t.session_hand
+    pins_left = t.rings[ring_hand].lost & (t.rings[ring_hand].pins != 0)
+    sessions_left = 0
+    for i in range(t.params.rings):
+        sessions_left |= t.rings[i].lost & (t.rings[i].sessions != 0)
+
+    m.d.sync += op.as_value().eq(0)
+    with m.If(pins_left):
+        m.d.sync += [
+            op.kind.eq(Kind.STEP_PINS),
+            op.ring.port.eq(ring_hand // tables.rings_per_port),
+            op.ring.ring.eq(ring_hand % tables.rings_per_port),
+            op.slot.slot.eq(pin_hand),
+            pin_hand.eq(Mux(pin_hand == tables.pins_per_ring - 1, 0, pin_hand + 1)),
+        ]
+        t.read_pin(ring_hand, pin_hand)
+        m.next = "PIN"
+    with m.Elif(sessions_left):
+        m.d.sync += [
+            op.kind.eq(Kind.STEP_SESSIONS),
+            op.slot.slot.eq(session_hand),
+            session_hand.eq(Mux(session_hand == tables.sessions - 1, 0, session_hand + 1)),
+        ]
+        t.read_session(session_hand)
+        m.next = "JUDGE"
+    with m.Elif(t.sweeps != 0):
+        m.d.sync += [
+            op.kind.eq(Kind.STEP_FRAMES),
+            op.handle.frame.eq(t.frame_hand),
+            t.frame_hand.eq(Mux(t.frame_hand == t.params.frames - 1, 0, t.frame_hand + 1)),
+            t.sweeps.eq(t.sweeps - 1),
+        ]
+        t.read_frame(t.frame_hand)
+        m.next = "OWNER"
+    with m.If(~pins_left):
+        m.d.sync += ring_hand.eq(Mux(ring_hand == t.params.rings - 1, 0, ring_hand + 1))

@@ -1,0 +1,255 @@
+"""The tables of a slice, and what an operation does to them: the vocabulary of the core's judgements."""
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, memory
+from amaranth.utils import bits_for, exact_log2
+
+from hw.params import crc32c
+from hw.params.params import Params
+from hw.params.protocol import Status
+from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
+from hw.rtl.node.cam import Cam
+from hw.rtl.node.layouts import State, frame_layout, operation_layout, session_layout
+from hw.rtl.node.replacement import Replacement
+from hw.rtl.node.scopes import ScopeOp, ScopeTable
+from hw.rtl.node.slots import SlotOp, SlotTables
+
+
+def ring_row_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what the core keeps of a ring; the fields are those of `pymodel.spec.state.Ring`."""
+    tables = params.tables
+    return data.StructLayout(
+        {
+            "bound": 1,
+            "administrative": 1,
+            "lost": 1,
+            "partition": bits_for(tables.partitions - 1),
+            "pins": bits_for(tables.pins_per_ring),
+            "sessions": bits_for(tables.sessions),
+            "outstanding": 16,
+        }
+    )
+
+
+class Tables:
+    """The operation in hand (`op`, `ring`), what has been read for it (`frame`, `session`), and all tables.
+
+    `frame` is the row that was read last, of frame `index`; it and `session` stand while nothing else is read. The
+    methods add statements to the module where they are called: in one state of the core, each table is used once.
+    """
+
+    def __init__(self, m: Module, params: Params) -> None:
+        self.m = m
+        self.params = params
+        tables = params.tables
+        scopes = {"stamp_bits": tables.stamp_bits, "frames": params.frames}
+        m.submodules.cam = self.cam = Cam(params)
+        m.submodules.replacement = self.replacement = Replacement(params)
+        m.submodules.partition_scopes = self.partition_scopes = ScopeTable(entries=tables.partitions, **scopes)
+        m.submodules.model_scopes = self.model_scopes = ScopeTable(entries=tables.models, **scopes)
+        m.submodules.sessions = self.sessions = SlotTables(
+            tables=1, slots=tables.sessions, generation_bits=tables.slot_generation_bits, shape=session_layout()
+        )
+        m.submodules.pins = self.pins = SlotTables(
+            tables=params.rings,
+            slots=tables.pins_per_ring,
+            generation_bits=tables.slot_generation_bits,
+            shape=frame_bits(params),
+        )
+        m.submodules.frames = frames = memory.Memory(shape=frame_layout(params), depth=params.frames, init=[])
+        self._read, self._write = frames.read_port(), frames.write_port()
+
+        self.epoch = Signal(64)
+        self.rings = Signal(data.ArrayLayout(ring_row_layout(params), params.rings))
+        self.models = Signal(data.ArrayLayout(2, tables.models))
+        self.public = Signal(tables.partitions)
+        self.read_masks = Signal(data.ArrayLayout(tables.partitions, tables.partitions))
+
+        self.op = Signal(operation_layout(params))
+        self.ring = self.rings[self.ring_index(self.op.stamp)]
+        self.found = Signal(cam_response_layout(params))
+        self.index = Signal(frame_bits(params))
+        self.frame = self._read.data
+        self.owner = self.sessions.entry
+        self.row = Signal(frame_layout(params))
+        self._derive()
+        self._initialise(m)
+
+        # What single commands keep between their states.
+        self.stopped = Signal()
+        self.sweeps = Signal(range(params.frames + 1), init=0)
+        self.pin_table = Signal(range(params.rings))
+        self.session_status = Signal(5)
+        self.unasked = Signal(tables.partitions)
+        self.probing, self.pending = Signal(), Signal()
+        self.pending_frame = Signal(frame_bits(params))
+        self.pending_generation = Signal(tables.generation_bits)
+        self.unwound = Signal(crc32c.WIDTH)
+        self.padding = Signal(exact_log2(params.memory.segment_bytes))
+        self.unwinding = Signal(range(exact_log2(params.memory.segment_bytes)))
+        self.chosen = Signal(frame_bits(params))
+        self.evicted, self.refused = Signal(), Signal()
+        self.ring_hand = Signal(range(params.rings))
+        self.pin_hand = Signal(range(tables.pins_per_ring))
+        self.session_hand = Signal(range(tables.sessions))
+        self.frame_hand = Signal(range(params.frames))
+
+    def ring_index(self, stamp: data.View) -> Value:
+        """The row of a ring."""
+        return stamp.port * self.params.tables.rings_per_port + stamp.ring
+
+    def _derive(self) -> None:
+        """What follows from the operation in hand and what was read: alive, owned, held."""
+        m, frame = self.m, self.frame
+        self.alive = Signal()
+        self.writing = Signal()
+        self.sealed = Signal()
+        self.named = Signal()
+        self.owned = Signal()
+        self.worn = Signal()
+        session_lives = Signal()
+        m.d.comb += [
+            self.row.eq(frame),
+            self._write.data.eq(self.row),
+            self._write.addr.eq(self.index),
+            self._read.addr.eq(self.op.handle.frame),
+            self.partition_scopes.query.eq(frame.partition),
+            self.partition_scopes.query_stamp.eq(frame.partition_stamp),
+            self.model_scopes.query.eq(frame.model),
+            self.model_scopes.query_stamp.eq(frame.model_stamp),
+            self.writing.eq(frame.state == State.WRITING),
+            self.sealed.eq(frame.state == State.SEALED),
+            self.worn.eq(frame.generation.all()),
+            session_lives.eq(
+                self.sessions.used
+                & (self.sessions.generation == frame.session_generation)
+                & ~self.rings[self.ring_index(self.owner.ring)].lost
+            ),
+            self.alive.eq(self.partition_scopes.alive & self.model_scopes.alive & (self.sealed | session_lives)),
+            self.named.eq(
+                (self.op.handle.epoch == self.epoch)
+                & (self.op.handle.generation == frame.generation)
+                & (self.writing | self.sealed)
+            ),
+            self.owned.eq(self.owner.ring == self.op.stamp),
+        ]
+
+    def _initialise(self, m: Module) -> None:
+        """Every frame FREE, in generation 0."""
+        self.frames_ready = Signal()
+        swept = Signal(range(self.params.frames))
+        with m.If(~self.frames_ready):
+            m.d.comb += [self._write.en.eq(1), self._write.addr.eq(swept), self._write.data.as_value().eq(0)]
+            m.d.sync += [swept.eq(swept + 1), self.frames_ready.eq(swept == self.params.frames - 1)]
+
+    # Reads: what they find stands from the next state on.
+
+    def read_frame(self, index: Value) -> None:
+        """Read a row of the frame table."""
+        self.m.d.comb += [self._read.en.eq(1), self._read.addr.eq(index)]
+        self.m.d.sync += self.index.eq(index)
+
+    def read_session(self, slot: Value) -> None:
+        """Read an entry of the session table."""
+        self.m.d.comb += [self.sessions.read.eq(1), self.sessions.slot.eq(slot)]
+
+    def read_pin(self, table: Value, slot: Value) -> None:
+        """Read an entry of a ring's pin table."""
+        self.m.d.comb += [self.pins.read.eq(1), self.pins.table.eq(table), self.pins.slot.eq(slot)]
+        self.m.d.sync += self.pin_table.eq(table)
+
+    def look_up(self, partition: Value) -> None:
+        """Ask the CAM for the key of the operation; its answer goes to `found`."""
+        request = self.cam.requests
+        self.m.d.comb += [
+            request.valid.eq(1),
+            request.payload.op.eq(CamOp.LOOKUP),
+            request.payload.tag.eq(self.tag(partition)),
+        ]
+
+    def tag(self, partition: Value) -> Value:
+        """The tag of the operation's key in a partition, as `hw.params.toeplitz.pack_tag` packs it."""
+        tables = self.params.tables
+        model_bits, partition_bits = (tables.models - 1).bit_length(), (tables.partitions - 1).bit_length()
+        return Cat(self.op.key, self.op.model[:model_bits], partition[:partition_bits])
+
+    # Life and death of a block, as in `pymodel.spec.core`.
+
+    def write_frame(self, **changes: object) -> None:
+        """Write the row of `index` back, changed."""
+        self.m.d.comb += self._write.en.eq(1)
+        self.m.d.comb += [self.row[name].eq(value) for name, value in changes.items()]
+
+    def note_evictable(self) -> None:
+        """Tell the clock of a frame whose row is written: SEALED, held by nothing, with a generation to go."""
+        clock, row = self.replacement.clock, self.row
+        held = (row.pins != 0) | (row.reads != 0)
+        self.m.d.comb += [
+            clock.mark.eq(1),
+            clock.frame.eq(self.index),
+            clock.evictable.eq((row.state == State.SEALED) & ~held & ~self.worn),
+        ]
+
+    def unlink(self) -> None:
+        """The block leaves the index and its scopes."""
+        frame, request = self.frame, self.cam.requests
+        self.m.d.comb += [
+            request.valid.eq(1),
+            request.payload.op.eq(CamOp.UPDATE),
+            request.payload.place.eq(frame.place),
+            request.payload.valid.eq(0),
+        ]
+        self.leave_scopes()
+
+    def leave_scopes(self) -> None:
+        """The block leaves its scopes."""
+        frame = self.frame
+        self.m.d.comb += [
+            self.partition_scopes.op.eq(ScopeOp.LEAVE),
+            self.partition_scopes.index.eq(frame.partition),
+            self.partition_scopes.stamp.eq(frame.partition_stamp),
+            self.model_scopes.op.eq(ScopeOp.LEAVE),
+            self.model_scopes.index.eq(frame.model),
+            self.model_scopes.stamp.eq(frame.model_stamp),
+        ]
+
+    def lose_use(self) -> None:
+        """The frame leaves its partition."""
+        usage = self.replacement.usage
+        self.m.d.comb += [usage.lose.eq(1), usage.lose_index.eq(self.frame.partition)]
+
+    def pool_of(self, frame: Value) -> Value:
+        """The pool that a frame is in."""
+        firsts = [sum(pool.frames for pool in self.params.pools[:i]) for i in range(1, len(self.params.pools))]
+        return sum((frame >= first for first in firsts), Const(0, 1))
+
+    def sweep(self) -> None:
+        """Something has died: every frame is to be looked at once more."""
+        self.m.d.sync += self.sweeps.eq(self.params.frames)
+
+    # Words of one ring or partition.
+
+    def reads(self, reader: Value, owner: Value) -> Value:
+        """Whether rings of partition `reader` may read sealed blocks of `owner`."""
+        shared = self.public.bit_select(owner, 1) & self.read_masks[reader].bit_select(owner, 1)
+        return (reader == owner) | shared
+
+    def standing(self, generation: Value) -> Value:
+        """What the ring may do in the session that was read, asked for in `generation`: a status."""
+        lost = self.rings[self.ring_index(self.owner.ring)].lost
+        known = self.sessions.used & (self.sessions.generation == generation)
+        return Mux(known, Mux(self.owned, Mux(lost, Status.STALE, Status.OK), Status.DENIED), Status.STALE)
+
+    def padded_crc(self) -> Value:
+        """The CRC of the block with the segment of this WRITE appended, each padded to whole segments."""
+        shift = crc32c.zeros(self.params.memory.segment_bytes)
+        return self.product(shift, self.frame.crc) ^ self.op.crc
+
+    @staticmethod
+    def product(matrix: crc32c.Matrix, vector: Value) -> Value:
+        """Matrix times vector: each row of the matrix is one parity."""
+        return Cat((vector & row).xor() for row in crc32c.rows(matrix))
+
+    def release_slot(self, table: SlotTables) -> None:
+        """Release the entry that was read."""
+        self.m.d.comb += table.op.eq(SlotOp.RELEASE)
