@@ -1,0 +1,21 @@
+"""Proofs of the hardware: properties by invariant number, and the machinery that proves them.
+
+A property is a design whose inputs are free, with the unit under proof inside and claims about it (`Assert`), rules for
+its surroundings (`Assume`) and situations that must be possible (`Cover`), so that no rule makes a claim empty.
+"""
+
+from hw.formal.property import Bounded, Induction, Pdr, Property
+from hw.formal.prove import Outcome, Verdict, prove
+from hw.formal.registry import all_properties, choose
+
+__all__ = [
+    "Bounded",
+    "Induction",
+    "Outcome",
+    "Pdr",
+    "Property",
+    "Verdict",
+    "all_properties",
+    "choose",
+    "prove",
+]

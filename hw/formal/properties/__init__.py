@@ -1,0 +1,1 @@
+"""The properties, one module a group; each lists its own in `PROPERTIES`."""

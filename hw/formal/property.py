@@ -1,0 +1,85 @@
+"""What a property is, and the ways to prove one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from amaranth.lib import wiring
+
+
+class Method(Protocol):
+    """A way to prove: a mode, a depth and an engine of sby."""
+
+    mode: str
+    engine: str
+
+    @property
+    def depth(self) -> int: ...
+
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Induction:
+    """For all time: true in the first `depth` cycles, and never first false after `depth` cycles of being true.
+
+    One cycle of the depth goes to the reset, so a claim that one step carries on needs a depth of 2.
+    """
+
+    depth: int
+    mode = "prove"
+    engine = "smtbmc z3"
+
+    def __str__(self) -> str:
+        return f"k-induction, k = {self.depth}"
+
+
+@dataclass(frozen=True)
+class Pdr:
+    """For all time: abc finds the missing invariant by itself. Good at control, bad at arithmetic and parities.
+
+    - `prepare`: abc commands that simplify the design first, such as `scorr`.
+    """
+
+    prepare: tuple[str, ...] = ()
+    mode = "prove"
+    depth = 1
+
+    @property
+    def engine(self) -> str:
+        return " ".join(["abc", *(f"{command};" for command in self.prepare), "pdr"])
+
+    def __str__(self) -> str:
+        return "PDR"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """In the first `depth` cycles only, the first one in reset; `reason` says why that is enough, or all there is."""
+
+    depth: int
+    reason: str
+    mode = "bmc"
+    engine = "smtbmc z3"
+
+    def __str__(self) -> str:
+        return f"bounded, k = {self.depth}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Property:
+    """One claim about the hardware.
+
+    - `name`: `group.claim`, as on the command line.
+    - `shows`: the invariant (design.md, section 3) or the rule that it is about, in words.
+    - `design`: makes the component to prove. All its members are inputs, and all inputs are free, reset too: before the
+      first reset every register and memory holds anything; claims and covers count from the cycle after it.
+    - `method`: how it is proved.
+    - `cover`: cycles within which every `Cover` in the design must be reachable.
+    """
+
+    name: str
+    shows: str
+    design: Callable[[], wiring.Component]
+    method: Method
+    cover: int

@@ -1,0 +1,30 @@
+"""All properties: every module of `hw.formal.properties` lists its own in `PROPERTIES`."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Sequence
+
+from hw.formal import properties
+from hw.formal.property import Property
+from hw.params import InputError
+
+
+def all_properties() -> dict[str, Property]:
+    """Return every property by name."""
+    modules = sorted(module.name for module in pkgutil.iter_modules(properties.__path__, f"{properties.__name__}."))
+    return {p.name: p for module in modules for p in importlib.import_module(module).PROPERTIES}
+
+
+def choose(names: Sequence[str]) -> list[Property]:
+    """Return the properties called `names`, where a group stands for all its own; all if there are none.
+
+    Raises InputError for an unknown name, with the nearest known one.
+    """
+    known = all_properties()
+    groups = {name.split(".")[0] for name in known}
+    for name in names:
+        if name not in known and name not in groups:
+            near = difflib.get_close_matches(name, [*known, *groups], n=1, cutoff=0.0)[0]
+            raise InputError(f"no property {name!r}, did you mean {near!r}?")
+    return [p for name, p in known.items() if not names or name in names or name.split(".")[0] in names]
