@@ -7,14 +7,15 @@ In README.md and docs/*.md, the blocks of a page are executed in their order, in
 - ```python: executed, in one namespace a page.
 - ```toml: a file for the commands below, if its first line is a comment with a name.
 
-Shell blocks of any other kind are not allowed, so that nothing escapes. ELSEWHERE lists what is not run here.
+`kvnode` commands run in this process. Shell blocks of any other kind are not allowed, so that nothing escapes;
+ELSEWHERE lists what is not run here.
 """
 
+import contextlib
 import doctest
-import os
+import io
 import re
-import subprocess
-import sys
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +23,11 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from scripts.cli import COMMANDS
+from scripts import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"console", "python", "toml", "text", "json", ""}
-BIN = Path(".venv", "bin")
 BENCH = "starts a simulator; tests/hw/test_verify_page.py shows that it finds its tests, and tests/hw runs them"
 ELSEWHERE = {
     "make run": "sets up an environment, then replays a trace; tests/replay does the latter",
@@ -69,35 +69,29 @@ def commands(block: Token) -> list[tuple[str, str | None]]:
     return found
 
 
-def run(command: str, expected: str | None, folder: Path) -> None:
-    """Run a command in `folder`; compare what it prints."""
-    environment = os.environ | {
-        "PATH": f"{folder / BIN}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "120",
-    }
-    result = subprocess.run(
-        command, check=False, shell=True, cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert result.returncode == 0, f"$ {command}\n{result.stdout}{result.stderr}"
+def run(command: str, expected: str | None) -> None:
+    """Run a `kvnode` command here; compare what it prints."""
+    program, *arguments = shlex.split(command)
+    assert program in ("kvnode", ".venv/bin/kvnode"), f"{command}: neither a kvnode command nor listed in ELSEWHERE"
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        status = cli.run(arguments)
+    assert status == 0, f"$ {command}\n{printed.getvalue()}"
     if expected:
         options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.OutputChecker().check_output(expected, result.stdout, options), result.stdout
+        assert doctest.OutputChecker().check_output(expected, printed.getvalue(), options), printed.getvalue()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where a page's blocks run, with this tree's `kvnode` in `.venv/bin` and on the path."""
-    program = tmp_path / BIN / "kvnode"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable}\nfrom scripts.cli import main\nmain()\n", encoding="utf-8")
-    program.chmod(0o755)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which a page's blocks run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
+def test_examples(page: Path, folder: Path) -> None:
     namespace: dict[str, object] = {}
     for block in blocks(page):
         if language(block) == "python":
@@ -107,7 +101,7 @@ def test_examples(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
             (folder / name[1]).write_text(block.content, encoding="utf-8")
         for command, expected in commands(block):
             if command not in ELSEWHERE:
-                run(command, expected, folder)
+                run(command, expected)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -120,7 +114,7 @@ def test_blocks_are_of_known_kinds(page: Path) -> None:
 def test_commands_in_sentences_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(re.findall(r"`kvnode\s+([a-z]+)", text)) <= COMMANDS.keys()
+    assert set(re.findall(r"`kvnode\s+([a-z]+)", text)) <= cli.COMMANDS.keys()
     assert set(re.findall(r"`make\s+([a-z]+)", text)) <= set(targets)
 
 
@@ -129,9 +123,13 @@ def test_commands_that_run_elsewhere_are_still_shown() -> None:
     assert shown >= ELSEWHERE.keys()
 
 
-def test_a_wrong_example_is_noticed(folder: Path) -> None:
-    run("kvnode trace generate -o t --requests 5", "t: 5 requests, seed ...\n", folder)
-    with pytest.raises(AssertionError):
-        run("kvnode trace generate -o t --requests 5", "t: 6 requests, seed ...\n", folder)
-    with pytest.raises(AssertionError):
-        run("kvnode trace info gone", None, folder)
+@pytest.mark.usefixtures("folder")
+def test_a_wrong_example_is_noticed() -> None:
+    run("kvnode trace generate -o t --requests 5", "t: 5 requests, seed ...\n")
+    for command, output in (
+        ("kvnode trace generate -o t --requests 5", "t: 6 requests, seed ...\n"),
+        ("kvnode trace info gone", None),
+        ("true", None),
+    ):
+        with pytest.raises(AssertionError):
+            run(command, output)
