@@ -71,6 +71,7 @@ class TableParams(Section):
         SLOT_GENERATION_BITS, "generation counter of a pin or session slot", low=2, high=SLOT_GENERATION_BITS
     )
     stamp_bits: int = param(8, "scope stamp of partition and model in a frame", low=1, high=32)
+    ecc: bool = param(True, "SECDED and scrubbing of the SRAM words of CAM and tables")
 
 
 @dataclass(frozen=True, kw_only=True)

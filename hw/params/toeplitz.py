@@ -33,9 +33,14 @@ def _splitmix64(state: int) -> Iterator[int]:
         yield z ^ z >> 31
 
 
+def diagonal_bits(params: Params) -> int:
+    """Width of the diagonals of a matrix."""
+    return tag_bits(params) + max(1, (params.cam_sets - 1).bit_length()) - 1
+
+
 def diagonals(params: Params) -> list[int]:
     """The diagonals of each bank's matrix, expanded from ``cam.seed``."""
-    width = tag_bits(params) + max(1, (params.cam_sets - 1).bit_length()) - 1
+    width = diagonal_bits(params)
     words = _splitmix64(params.cam.seed)
     banks = []
     for _ in range(params.cam.banks):

@@ -4,21 +4,31 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Shape
+from amaranth.hdl import Const, Shape, Value, ValueLike
+from amaranth.hdl._ir import PortDirection  # what `rtlil.convert` takes; it has no public name
 from amaranth.lib import data, enum, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from hw.params import KvnodeError
+from hw.rtl import sram
 
-PASSES = ("proc", "memory_collect", "setattr -unset init w:*", "opt_clean -purge")
+PASSES = (
+    "proc",
+    "memory_collect",
+    "setattr -unset init w:*",
+    "setparam -set INIT 1'x t:$mem_v2 r:WR_PORTS>0 %i",
+    "opt_clean -purge",
+)
 """Makes Verilog with one register or one expression a statement.
 
-Registers get no initial value: silicon has none, so reset alone leads to a known state, and simulation shows it.
+Registers and memories get no initial value: silicon has none, so reset alone leads to a known state, and simulation
+shows it. A memory that is never written keeps its content.
 """
 
 
@@ -50,8 +60,18 @@ class Emission:
 
 
 def emit(component: wiring.Component, name: str) -> Emission:
-    """Return `component` as Verilog with the top module `name`, and its ports."""
-    return Emission(name=name, verilog=_verilog(rtlil.convert(component, name=name)), ports=_ports(component))
+    """Return `component` as Verilog with the top module `name`, and its ports; macros come with their models."""
+    verilog = _verilog(to_rtlil(component, name))
+    if f"{sram.MACRO} #(" in verilog:
+        verilog += "\n" + sram.MODEL.read_text()
+    return Emission(name=name, verilog=verilog, ports=_ports(component))
+
+
+def to_rtlil(component: wiring.Component, name: str) -> str:
+    """Return `component` as RTLIL with the top module `name`."""
+    directions = {In: PortDirection.Input, Out: PortDirection.Output}
+    ports = {port: (Value.cast(value), directions[member.flow]) for port, member, value in _flatten(component)}
+    return rtlil.convert(component, name=name, ports=ports)
 
 
 def describe(shape: Any) -> dict[str, Any]:
@@ -75,14 +95,17 @@ def describe(shape: Any) -> dict[str, Any]:
 def _ports(component: wiring.Component) -> dict[str, dict[str, Any]]:
     """Return every port of the top module, clock and reset left out."""
     ports = {}
-    for path, member, _ in component.signature.flatten(component):
+    for port, member, _ in _flatten(component):
         shape = describe(member.shape)
-        ports["__".join(map(str, path))] = {
-            "direction": "in" if member.flow is In else "out",
-            "width": shape["width"],
-            "shape": shape,
-        }
+        ports[port] = {"direction": "in" if member.flow is In else "out", "width": shape["width"], "shape": shape}
     return ports
+
+
+def _flatten(component: wiring.Component) -> Iterator[tuple[str, wiring.Member, ValueLike]]:
+    """Yield name, member and value of every port; the constant `ready` of an always-ready stream is none."""
+    for path, member, value in component.signature.flatten(component):
+        if not isinstance(value, Const):
+            yield "__".join(map(str, path)), member, value
 
 
 def _verilog(text: str) -> str:

@@ -4,11 +4,10 @@ import re
 import tempfile
 from pathlib import Path
 
-from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from hw.params import KvnodeError
-from hw.rtl.emit import run_yosys
+from hw.rtl.emit import run_yosys, to_rtlil
 
 
 def combinational_inputs(component: wiring.Component, outputs: str, inputs: str) -> list[str]:
@@ -38,5 +37,5 @@ def _yosys(component: wiring.Component, passes: tuple[str, ...], question: str) 
     """Return what Yosys answers to `question` about the component after `passes`."""
     with tempfile.TemporaryDirectory() as directory:
         source = Path(directory, "design.il")
-        source.write_text(rtlil.convert(component, name="top"))
+        source.write_text(to_rtlil(component, "top"))
         return run_yosys(*(f"tee -q {command}" for command in (f"read_rtlil {source}", *passes)), question)
