@@ -11,7 +11,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_named_tests_exist(page: Path) -> None:
-    for file, name in re.findall(r"(tests/[\w/]+\.py)::(\w+)", page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    assert [file for file in re.findall(r"`(tests/[a-z_0-9/]+\.py)", text) if not (ROOT / file).exists()] == []
+    for file, name in re.findall(r"(tests/[\w/]+\.py)::(\w+)", text):
         assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{name}"
 
 
