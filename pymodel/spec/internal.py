@@ -58,7 +58,7 @@ def sealed(core: Core, op: log.Sealed) -> None:
     """A waiting SEAL with all writes answered: the done bit, or MEM_ERROR, or STALE."""
     frame = place(core.frames, op.frame)
     waiting = present(frame.sealing, "frame {} waits for no seal", op.frame)
-    legal(frame.answered == frame.accepted, "frame {} has writes unanswered", op.frame)
+    legal(decidable(frame), "frame {} has writes unanswered", op.frame)
     if not core.alive(frame):
         core.drain(frame)
         return
@@ -71,6 +71,11 @@ def sealed(core: Core, op: log.Sealed) -> None:
     core.note(frame)
     core.tell_partition(frame, stored=True)
     core.finish(*waiting, Status.OK)
+
+
+def decidable(frame: Frame) -> bool:
+    """Whether ``sealed`` is legal."""
+    return frame.sealing is not None and frame.answered == frame.accepted
 
 
 def read_done(core: Core, op: log.ReadDone) -> None:

@@ -90,7 +90,7 @@ class Monitor:
             invariant(2, same, "LOOKUP finds another key's block: {}", store)
             invariant(4, self._readable(op.ring, store.owner), "LOOKUP finds what it may not read: {}", store)
             invariant(4, ledger.alive(store), "LOOKUP finds a dead block: {}", store)
-            invariant(1, store.sealed == (status is Status.HIT), "{} for {}", status, store)
+            invariant(1, store.sealed or status is not Status.HIT, "HIT of what is being written: {}", store)
         reader = self._core.rings[op.ring].partition.id
         others = [p.id for p in self._core.partitions if p.id != reader and self._readable(op.ring, p.id)]
         expected = ledger.look(reader, others, command.model, key)

@@ -24,6 +24,10 @@ _KILLS_ALL = {Opcode.DROP_PARTITION, Opcode.RETIRE}
 """Commands that may leave dead blocks anywhere."""
 _KILLS_WRITING = {Opcode.CLOSE_SESSION, Opcode.BIND}
 """Commands that may leave dead blocks among those being written."""
+_KINDS = (None, log.Landed, log.Sealed, log.ReadDone, log.Drained, log.Fenced, log.Step)
+"""What RANDOM holds back in turn."""
+PATIENCE = 40
+"""For so many operations."""
 
 
 class Scheduler:
@@ -49,6 +53,8 @@ class Scheduler:
         self._suspects: list[int] = []
         self._next: Operation | None = None
         self._next_known = False
+        self._withheld: type[Operation] | None = None
+        self._patience = 0
 
     def submit(self, ring: RingId, tag: int, command: Command) -> None:
         """Queue a command behind those of its ring. Raises ValueError while another command has its tag."""
@@ -163,9 +169,18 @@ class Scheduler:
         return None
 
     def _any(self) -> Operation | None:
-        """One of all the operations that are legal now."""
+        """One of all the operations that are legal now; for a while, those of one kind only when there is no other.
+
+        So each kind is sometimes late by many operations, as a slow memory or a busy hand would make it.
+        """
         self._suspects = [index for index in self._suspects if self.slice.dead(index)]
         internal = [*self.slice.possible(), *(Step(Hand.FRAMES, index) for index in self._suspects)]
+        if self._patience == 0:
+            self._withheld, self._patience = self._random.choice(_KINDS), PATIENCE
+        self._patience -= 1
+        hasty = [op for op in internal if type(op) is not self._withheld]
+        if hasty or self._ready:
+            internal = hasty
         at = int(self._random.random() * (len(internal) + len(self._ready)))
         if at < len(internal):
             return internal[at]

@@ -123,9 +123,9 @@ class Slice:
         for frame in core.waiting.values():
             if frame.answered < frame.accepted:
                 yield log.Landed(frame.index, 1)
-            elif frame.sealing:
+            if internal.decidable(frame):
                 yield log.Sealed(frame.index)
-            elif internal.drainable(frame):
+            if internal.drainable(frame):
                 yield log.Drained(frame.index)
         for ring, tag in core.reads:
             yield log.ReadDone(ring, tag)

@@ -6,7 +6,7 @@ specification and the RTL can be driven by the same traffic.
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count, islice
@@ -132,8 +132,8 @@ MOODS = (
     Mood({"unpin": 8, "abort": 4, "drop": 6}),
     Mood({"migrate": 12, "open": 3, "read": 2}),
     Mood({"set_partition": 20, "alloc": 2}),
-    Mood({"drop_partition": 25, "retire": 15, "set_model": 30}),
-    Mood({"bind": 25, "lose_ring": 25}),
+    Mood({"drop_partition": 60, "retire": 20, "set_model": 30}),
+    Mood({"bind": 25, "lose_ring": 25, "migrate": 6}),
     Mood({"write_failed": 30, "read_damaged": 20, "expire_parked": 20, "expire_fence": 20, "migrate": 4}),
     Mood({"malformed": 8, "set_epoch": 20}),
 )
@@ -149,10 +149,11 @@ TRIALS = 2000
 class Traffic:
     """Chooses what happens next, by ``seed``: ``next()`` gives it, ``heard()`` takes what the ports are told.
 
+    ``without`` names moves that are not made: what a design under test does not have yet.
     ``coverage`` counts completions by command, status and requester (each key of a LOOKUP too).
     """
 
-    def __init__(self, params: Params, seed: int) -> None:
+    def __init__(self, params: Params, seed: int, *, without: Collection[str] = ()) -> None:
         self.params = params
         self.coverage: Counter[Covered] = Counter()
         self.outstanding: dict[tuple[RingId, int], Asked] = {}
@@ -182,10 +183,12 @@ class Traffic:
             "lose_ring": (0.1, self._lose_ring),
             "expire_parked": (0.3, lambda: Happen(Fault.PARKED_READ_EXPIRED)),
             "expire_fence": (0.1, lambda: Happen(Fault.FENCE_EXPIRED)),
-            "write_failed": (0.1, lambda: Happen(Fault.WRITE_FAILED)),
+            "write_failed": (0.4, lambda: Happen(Fault.WRITE_FAILED)),
             "read_damaged": (0.1, lambda: Happen(Fault.READ_DAMAGED)),
             "restart": (0.03, self._restart),
         }
+        for name in without:
+            del self._moves[name]
         tables = params.tables
         self._rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
         self._keys = [self._random.getrandbits(KEY_BITS) for _ in range(params.frames)]
@@ -201,6 +204,7 @@ class Traffic:
         self._lost: set[RingId] = set()
         self._blocks: deque[Block] = deque(maxlen=REMEMBERED)
         self._sessions: deque[Open] = deque(maxlen=REMEMBERED)
+        self._died: deque[Block] = deque(maxlen=4)
         self._pins: deque[tuple[RingId, PinId]] = deque(maxlen=REMEMBERED)
         self._spent: deque[tuple[RingId, PinId]] = deque(maxlen=REMEMBERED)
         self._to_answer: list[tuple[RingId, Open]] = []
@@ -302,7 +306,9 @@ class Traffic:
             self._bindings[command.ring] = command.to
         elif isinstance(command, c.Drop | c.DropPartition | c.Retire):
             for known in self._blocks:
-                known.dead |= self._dies(command, result.ring, known)
+                if not known.dead and self._dies(command, result.ring, known):
+                    known.dead = True
+                    self._died.append(known)
 
     def _turned(self, command: Command, ring: RingId, session: Open) -> None:
         """A session is closed, moved, or on its way."""
@@ -380,7 +386,9 @@ class Traffic:
         return 0 if self._chance(0.6) else self._random.randrange(self.params.tables.models)
 
     def _block(self, *, writing: bool) -> Block | None:
-        """A block that is (not) being written, or any block: a dead one, a sealed one."""
+        """A block that is (not) being written, or one that has just died, or any."""
+        if self._died and self._chance(0.04):
+            return self._random.choice(self._died)
         fitting = [b for b in self._blocks if not (b.dead or b.spoilt) and b.sealed is not writing]
         return self._any(fitting if fitting and self._chance(0.93) else self._blocks)
 
@@ -477,11 +485,17 @@ class Traffic:
         return self._submit(self._stray(block.ring, block.session), c.Seal(block.handle, length, crc), block)
 
     def _abort(self) -> Submit | None:
-        block = self._any([b for b in self._blocks if b.spoilt and not b.dead]) if self._chance(0.8) else None
-        block = block or self._block(writing=self._chance(0.8))
+        """Give up what went wrong; or what is about to be sealed, or must not be given up any more."""
+        spoilt = [b for b in self._blocks if b.spoilt and not b.dead]
+        block = self._any(self._sealing() if self._chance(0.4) else spoilt) or self._block(writing=self._chance(0.8))
         if block is None:
             return None
         return self._submit(self._stray(block.ring, block.session), c.Abort(block.handle), block)
+
+    def _sealing(self) -> list[Block]:
+        """Blocks whose SEAL has been asked for."""
+        seals = (asked for asked in self.outstanding.values() if isinstance(asked.command, c.Seal))
+        return [asked.block for asked in seals if asked.block is not None]
 
     def _read(self) -> Submit | None:
         block = self._block(writing=self._chance(0.4))
@@ -500,7 +514,7 @@ class Traffic:
         return self._submit(self._stray(known[0]), c.Unpin(known[1]))
 
     def _drop(self) -> Submit:
-        block = self._any([b for b in self._blocks if not b.dead]) if self._chance(0.5) else None
+        block = self._any([b for b in self._blocks if not b.dead]) if self._chance(0.5) else self._any(self._sealing())
         if block is not None:
             return self._submit(self._stray(block.ring), c.Drop(block.model, block.key))
         return self._submit(self._tenant(), c.Drop(self._model(), self._key()))
@@ -626,7 +640,11 @@ class Traffic:
         return self._submit(self._admin(), c.Bind(ring, to))
 
     def _drop_partition(self) -> Submit:
-        return self._submit(self._admin(), c.DropPartition(self._random.randrange(self.params.tables.partitions)))
+        """Drop a partition; now and then so often that its stamps run out."""
+        partition = self._random.randrange(self.params.tables.partitions)
+        if self._chance(0.3):
+            self._script.extend([(REGISTERS, c.DropPartition(partition))] * min(8, 1 << self.params.tables.stamp_bits))
+        return self._submit(self._admin(), c.DropPartition(partition))
 
     def _set_model(self) -> Submit:
         state = ModelState.READ_ONLY if self._chance(0.2) else ModelState.LIVE
@@ -645,9 +663,16 @@ class Traffic:
     # Moves of the world.
 
     def _lose_ring(self) -> Happen:
-        """A ring is lost; it is bound again some time later."""
-        bound = [ring for ring, to in self._bindings.items() if to is not Binding.NONE]
-        ring = self._random.choice(bound or self._rings)
+        """A ring is lost, best one between which a session moves; it is bound again some time later."""
+        rings = [ring for ring, to in self._bindings.items() if to is not Binding.NONE]
+        moves = [
+            (ring, a.command.session) for (ring, _), a in self.outstanding.items() if isinstance(a.command, c.Migrate)
+        ]
+        if moves and self._chance(0.5):
+            to, name = self._random.choice(moves)
+            session = self._session(name)
+            rings = [to] if session is None else [to, session.ring, session.ring]
+        ring = self._random.choice(rings or self._rings)
         self._lose(ring)
         return Happen(Fault.RING_LOST, ring)
 

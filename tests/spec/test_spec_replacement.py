@@ -1,6 +1,5 @@
 """CLOCK, its queue of victims, quotas and guarantees."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -137,9 +136,8 @@ def test_with_a_queue_of_one_it_is_the_textbook_clock(uses: list[int]) -> None:
     assert evicted(bench) == expected
 
 
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Every refusal is checked: whoever had to give a frame had none that could go."""
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Check every refusal: whoever had to give a frame had none that could go. The refusals are collected."""
     choose = Replacement.choose
     refusals: list[str] = []
 
@@ -162,16 +160,22 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return frame
 
     monkeypatch.setattr(Replacement, "choose", check)
-    yield refusals
-    assert {"quota", "space"} <= set(refusals)
+    return refusals
+
+
+def refuse(seed: int, victims: int) -> None:
+    """Traffic on small queues and short generations."""
+    tables = replace(SMALL.tables, victims=victims, scan_frames=3, scan_steps=1, generation_bits=4)
+    fuzz(replace(SMALL, tables=tables), seed, 12_000, audit_every=64)
 
 
 @pytest.mark.parametrize("victims", [1, 3])
 def test_no_alloc_is_refused_while_the_partition_that_has_to_give_can(
-    watched: list[str], seed: int, victims: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, victims: int
 ) -> None:
-    tables = replace(SMALL.tables, victims=victims, scan_frames=3, scan_steps=1, generation_bits=4)
-    fuzz(replace(SMALL, tables=tables), seed, 12_000, audit_every=64)
+    refusals = watch(monkeypatch)
+    refuse(seed, victims)
+    assert set(refusals) == {"quota", "space"}
 
 
 # Quotas and guarantees
