@@ -105,7 +105,7 @@ class Clock(wiring.Component):
         m.submodules.words = store = memory.Memory(shape=data.ArrayLayout(1, word_layout.size), depth=words, init=[])
         read, write = store.read_port(), store.write_port(granularity=1)
         new, mask = Signal(word_layout), Signal(word_layout)
-        m.d.comb += [write.data.eq(new), write.en.eq(mask)]
+        m.d.comb += [write.data.eq(new), write.en.eq(mask), read.en.eq(0)]
 
         def locate(frame: Signal) -> Signal:
             """Word and lane of a frame, lane in the low bits: pools begin at a word."""
@@ -149,6 +149,7 @@ class Clock(wiring.Component):
         place = Signal(range(2 * depth))
         m.d.comb += [
             place.eq(oldest[p] + count[p]),
+            queue_read.en.eq(0),
             queue_read.addr.eq(p * depth + oldest[p]),
             queue_write.addr.eq(p * depth + Mux(place >= depth, place - depth, place)),
         ]
@@ -200,7 +201,6 @@ class Clock(wiring.Component):
                 with m.If(full):
                     m.next = "STEPPED"
             with m.State("SCAN"):
-                m.d.comb += read.en.eq(0)
                 with m.If(plain.any() & ~full):
                     m.d.comb += queue_write.en.eq(1)
                     m.d.sync += [

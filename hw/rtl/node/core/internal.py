@@ -76,9 +76,12 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
             e.log()
 
     with m.Case(Kind.LOST):
-        m.d.sync += t.rings[t.ring_index(op.ring)].lost.eq(1)
-        t.sweep()
-        e.log()
+        m.next = "IDLE"
+        lost = t.rings[t.ring_index(op.ring)]
+        with m.If(lost.bound | lost.administrative):
+            m.d.sync += lost.lost.eq(1)
+            t.sweep()
+            e.log()
 
 
 def hands(m: Module, t: Tables) -> None:

@@ -110,6 +110,7 @@ class Tables:
         session_lives = Signal()
         m.d.comb += [
             self.row.eq(frame),
+            self._read.en.eq(0),
             self._write.data.eq(self.row),
             self._write.addr.eq(self.index),
             self._read.addr.eq(self.op.handle.frame),

@@ -1,0 +1,77 @@
+"""The specification, following a core's order log: says what verdicts the core owes for each entry."""
+
+from collections.abc import Callable
+
+from hw.params import commands as c
+from hw.params.commands import Command, Completion, Message
+from hw.params.orderlog import Operation, ReadDone, Taken
+from hw.params.params import Params
+from hw.params.protocol import Handle, RingId, SlotId, Status
+from hw.rtl.node.layouts import Kind
+from hw.tb.core.operations import Fields, operation, ring_of
+from pymodel.spec import Slice
+
+Verdict = tuple[str, RingId, int, int, Status, bool, Handle | None, SlotId | None]
+"""Kind, ring, tag, item, status, complete, handle, slot."""
+
+
+def verdict(fields: Fields) -> Verdict:
+    """What a core said, in the specification's words."""
+    named = Handle(**fields["handle"]) if fields["named"] else None
+    given = SlotId(**fields["slot"]) if fields["pinned"] else None
+    kind = "READ" if fields["kind"] == Kind.READ_DONE.value else Kind(fields["kind"]).name
+    status, complete = Status(fields["status"]), bool(fields["complete"])
+    return kind, ring_of(fields["stamp"]), fields["tag"], fields["item"], status, complete, named, given
+
+
+class Follower:
+    """Executes a core's log on the specification.
+
+    `expect` is called with each verdict that is owed, in the order in which the core owes them; `heard` with all
+    outputs of the specification.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        expect: Callable[[Verdict], None],
+        heard: Callable[[list[Completion | Message]], None],
+    ) -> None:
+        self.slice = Slice(params)
+        self.commands: dict[tuple[RingId, int], Command] = {}
+        self.entries = 0
+        self._expect = expect
+        self._heard = heard
+
+    def follow(self, entry: Fields) -> Operation:
+        """Execute one entry of the log."""
+        op = operation(entry, self.commands)
+        outputs = self.slice.execute(op)
+        self.entries += 1
+        own = (op.ring, op.tag) if isinstance(op, Taken | ReadDone) else None
+        mine = None
+        for output in outputs:
+            if not isinstance(output, Completion):
+                continue
+            if (output.ring, output.tag) == own:
+                mine = output
+            else:
+                self._expect(("SEAL", output.ring, output.tag, 0, output.status, True, None, None))
+        if isinstance(op, Taken):
+            self._command(op, mine)
+        elif isinstance(op, ReadDone):
+            assert mine is not None, "a READ that is done completes"
+            self._expect(("READ", op.ring, op.tag, entry["item"], mine.status, True, None, None))
+        self._heard(outputs)
+        return op
+
+    def _command(self, op: Taken, mine: Completion | None) -> None:
+        """The verdict on a command's item."""
+        kind = op.command.opcode.name
+        result = mine or self.slice.core.outstanding[op.ring, op.tag]
+        status, named, given = result.status, result.handle, result.session
+        if isinstance(op.command, c.Lookup) and len(result.statuses) > op.item:
+            status, named, given = result.statuses[op.item], result.handles[op.item], result.pins[op.item]
+        elif isinstance(op.command, c.Seal) and mine is None:
+            return
+        self._expect((kind, op.ring, op.tag, op.item, status, mine is not None, named, given))

@@ -1,0 +1,22 @@
+"""Parameters by way of a bench's settings, which are plain data."""
+
+from dataclasses import asdict
+from typing import Any
+
+from hw.params.params import CamParams, MemoryParams, Params, PoolParams, ReplayParams, TableParams
+
+
+def settings_of(params: Params) -> dict[str, Any]:
+    """The settings that `params_of` makes the parameters of."""
+    return asdict(params)
+
+
+def params_of(settings: dict[str, Any]) -> Params:
+    """The parameters that were put into the settings."""
+    return Params(
+        memory=MemoryParams(**settings["memory"]),
+        cam=CamParams(**settings["cam"]),
+        pools=tuple(PoolParams(**pool) for pool in settings["pools"]),
+        tables=TableParams(**settings["tables"]),
+        replay=ReplayParams(**settings["replay"]),
+    )
