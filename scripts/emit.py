@@ -1,10 +1,11 @@
-"""`kvnode emit`: a block as Verilog, with the map of its ports."""
+"""`kvnode emit`: a block as Verilog, with the map of its ports, and its registers as a C header."""
 
 from pathlib import Path
 
 import click
 
 from hw.params import load_params
+from hw.rdl.cheader import c_header
 from hw.rtl.blocks import BLOCKS
 from hw.rtl.emit import emit as emit_component
 
@@ -15,8 +16,15 @@ from hw.rtl.emit import emit as emit_component
 @click.option("--set", "overrides", metavar="K=V", multiple=True, help="Change one parameter; may be repeated.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Directory to write to.")
 def emit(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], out: Path) -> None:
-    """Write each BLOCK (default: all) as BLOCK.v and its ports with all their fields as BLOCK.json."""
+    """Write each BLOCK (default: all) as BLOCK.v and its ports with all their fields as BLOCK.json.
+
+    With csr come the registers of a slice as kvnode.h.
+    """
     params = load_params(config, overrides)
     for block in blocks or BLOCKS:
         for file in emit_component(BLOCKS[block](params), block).write(out):
             click.echo(file)
+        if block == "csr":
+            header = out / "kvnode.h"
+            header.write_text(c_header())
+            click.echo(header)

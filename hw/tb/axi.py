@@ -1,6 +1,7 @@
 """Agents of AXI channels with flat signals: a source and a sink, each with a pace of its own."""
 
 from collections import deque
+from collections.abc import Mapping
 
 from hw.tb.bench import Bench
 from hw.tb.pace import Pace, always
@@ -14,6 +15,9 @@ LITE_FIELDS = {
     "r": ("data", "resp"),
 }
 """The channels of AXI4-Lite, with the fields of each."""
+
+Offer = Mapping[str, int]
+"""What is offered on a channel: field to value."""
 
 
 class ChannelSource:
@@ -87,27 +91,20 @@ class ChannelSink:
 
 
 class ChannelWatch:
-    """What happens on a channel, cycle by cycle; checks that an offer stands unchanged until it is taken."""
+    """Follows a channel, cycle by cycle; checks that an offer stands unchanged until it is taken."""
 
-    def __init__(self, bench: Bench, channel: str, fields: tuple[str, ...]):
-        self.bench = bench
+    def __init__(self, channel: str):
         self._channel = channel
-        self._valid = getattr(bench.dut, f"{channel}valid")
-        self._ready = getattr(bench.dut, f"{channel}ready")
-        self._fields = {field: getattr(bench.dut, f"{channel}{field}") for field in fields}
-        self._standing: dict[str, int] | None = None
+        self._standing: Offer | None = None
 
-    def sample(self) -> tuple[dict[str, int] | None, bool, bool]:
-        """Return what is offered in this cycle, whether it was not before, and whether it is taken."""
-        offer = {f: int(signal.value) for f, signal in self._fields.items()} if self._valid.value else None
+    def follow(self, offer: Offer | None, ready: bool) -> tuple[bool, bool]:
+        """Return whether what is offered in this cycle was not before, and whether it is taken. Raises CheckError."""
         if self._standing is not None and offer != self._standing:
-            raise CheckError(
-                f"{self._channel}: offer {self._standing} became {offer} before it was taken (cycle {self.bench.cycle})"
-            )
+            raise CheckError(f"{self._channel}: offer {self._standing} became {offer} before it was taken")
         new = offer is not None and self._standing is None
-        taken = offer is not None and bool(self._ready.value)
+        taken = offer is not None and ready
         self._standing = None if taken else offer
-        return offer, new, taken
+        return new, taken
 
     def reset(self) -> None:
         """An offer need not survive reset."""

@@ -1,15 +1,13 @@
-"""The hardware's side of registers, and the monitor that compares everything with the model."""
+"""The hardware's side of registers, and the monitor of everything."""
 
-import copy
-from collections import deque
 from random import Random
 from typing import Any
 
 from hw.rdl import Field, Kind
-from hw.tb.axi import LITE_FIELDS, ChannelWatch
+from hw.tb.axi import LITE_FIELDS, Offer
 from hw.tb.bench import Bench
-from hw.tb.csr.model import Inputs, RegisterModel, Write
-from hw.tb.scoreboard import CheckError, Scoreboard
+from hw.tb.csr.checker import RegisterChecker
+from hw.tb.csr.model import RegisterModel
 from hw.tb.stream import Monitor
 
 
@@ -24,9 +22,9 @@ class HardwareSide:
         self._fields: list[tuple[str, Field]] = []
         for register in model.registers.values():
             name = register.name.lower()
-            fields = [f for f in register.fields if f.kind in _INPUTS]
+            fields = [f for f in register.fields if f.kind in INPUTS]
             if fields:
-                self.values[name] = {f.name: _INPUTS[f.kind](f, None) for f in fields}
+                self.values[name] = {f.name: random_input(f, None) for f in fields}
                 self._fields += [(name, f) for f in fields]
         self._ports = {name: getattr(bench.dut, f"hardware__{name}") for name in self.values}
         self._codecs = {name: bench.codec(f"hardware__{name}") for name in self.values}
@@ -42,7 +40,7 @@ class HardwareSide:
         """Change a few fields, or none."""
         if self.active:
             for name, f in self._rng.sample(self._fields, min(4, len(self._fields))):
-                self.set(name, f.name, _INPUTS[f.kind](f, self._rng))
+                self.set(name, f.name, random_input(f, self._rng))
         for name in self._changed:
             self._ports[name].value = self._codecs[name].pack(self.values[name])
         self._changed.clear()
@@ -52,6 +50,11 @@ class HardwareSide:
 
     def reset(self) -> None:
         """Nothing is under way."""
+
+
+def random_input(f: Field, rng: Random | None) -> Any:
+    """Return what hardware may show of a field; without a generator, nothing but zeros."""
+    return INPUTS[f.kind](f, rng)
 
 
 def _number(f: Field, rng: Random | None) -> Any:
@@ -68,89 +71,52 @@ def _count(f: Field, rng: Random | None) -> Any:
     return {"increment": rng.getrandbits(f.increment_width), "clear": int(rng.random() < 0.1)}
 
 
-_INPUTS = {Kind.STATUS: _number, Kind.WINDOW: _number, Kind.EVENT: _event, Kind.COUNTER: _count}
+INPUTS = {Kind.STATUS: _number, Kind.WINDOW: _number, Kind.EVENT: _event, Kind.COUNTER: _count}
 
 
 class RegisterMonitor(Monitor):
-    """Compares responses, data and everything that hardware sees with the model, in every cycle.
+    """Shows every cycle to a checker, and keeps when things happened.
 
-    A write takes effect in the cycle in which its response is first offered, a read shows the cycle before that; so
-    the model follows the order in which responses come, and nothing else of the design is looked at.
+    - `accepted`: channel to the cycle of its last transfer.
+    - `offered`: channel to the cycle in which its last offer was first made.
     """
 
-    def __init__(self, bench: Bench, model: RegisterModel, hardware: HardwareSide) -> None:
+    def __init__(self, bench: Bench, checker: RegisterChecker, hardware: HardwareSide) -> None:
         super().__init__(bench)
-        self.model = model
-        self.hardware = hardware
-        self.writes = bench.add_scoreboard(Scoreboard("writes"))
-        self.reads = bench.add_scoreboard(Scoreboard("reads"))
+        self.checker = checker
         self.accepted: dict[str, int] = {}
-        """Channel to the cycle of its last transfer."""
         self.offered: dict[str, int] = {}
-        """Channel to the cycle in which its last offer was first made."""
-        self._watches = {name: ChannelWatch(bench, f"axi__{name}", fields) for name, fields in LITE_FIELDS.items()}
-        self._pending: dict[str, deque[dict[str, int]]] = {name: deque() for name in ("aw", "w", "ar")}
-        self._before: Inputs | None = None
-        self._software = {
-            name: (getattr(bench.dut, f"software__{name}"), bench.codec(f"software__{name}"))
-            for name in model.software()
+        self._hardware = hardware
+        self._signals = {
+            channel: {field: getattr(bench.dut, f"axi__{channel}{field}") for field in (*fields, "valid", "ready")}
+            for channel, fields in LITE_FIELDS.items()
         }
+        codecs = {name: bench.codec(f"software__{name}") for name in checker.model.software}
+        checker.pack = {name: codec.pack for name, codec in codecs.items()}
+        self._software = {name: getattr(bench.dut, f"software__{name}") for name in codecs}
+        for board in checker.scoreboards:
+            bench.add_scoreboard(board)
 
     def sample(self) -> None:
-        """Follow the clock edge that has just passed, and compare."""
+        """Show this cycle to the checker."""
         if self.bench.in_reset:
-            self.model.reset()
-            self._before = None
+            self.checker.reset()
             return
-        seen = {name: watch.sample() for name, watch in self._watches.items()}
-        if self._before is not None:
-            self._follow(seen["b"], seen["r"], self._before)
-        self._compare_software()
-        self._before = copy.copy(self.hardware.values)
-        for name, (offer, new, taken) in seen.items():
+        seen = {channel: self._channel(channel) for channel in self._signals}
+        software = {name: int(port.value) for name, port in self._software.items()}
+        events = self.checker.cycle(seen, software, bool(self.bench.dut.irq.value), self._hardware.values)
+        for channel, (new, taken) in events.items():
             if new:
-                self.offered[name] = self.bench.cycle
+                self.offered[channel] = self.bench.cycle
             if taken:
-                self.accepted[name] = self.bench.cycle
-                if offer is not None and name in self._pending:
-                    self._pending[name].append(offer)
-                    self._expect(name)
+                self.accepted[channel] = self.bench.cycle
 
-    def _expect(self, name: str) -> None:
-        """A transfer on this channel was taken: a response may be owed."""
-        if name == "ar":
-            self.reads.expect("response")
-        elif len(self._pending["aw" if name == "w" else "w"]) >= len(self._pending[name]):
-            self.writes.expect("response")
-
-    def _follow(self, b: Any, r: Any, before: Inputs) -> None:
-        if r[1]:
-            self.reads.observe("response")
-            request = self._pending["ar"].popleft()
-            response, data = self.model.read(request["addr"], before)
-            self._compare(f"read of {request['addr']:#x}", {"data": data, "resp": response}, r[0])
-        write = None
-        if b[1]:
-            self.writes.observe("response")
-            address, data = self._pending["aw"].popleft(), self._pending["w"].popleft()
-            write = Write(address["addr"], data["data"], data["strb"])
-        response = self.model.step(before, write)
-        if write is not None:
-            self._compare(f"{write}", {"resp": response}, b[0])
-
-    def _compare_software(self) -> None:
-        for name, expected in self.model.software().items():
-            port, codec = self._software[name]
-            self._compare(f"software.{name}", codec.pack(expected), int(port.value))
-        self._compare("irq", self.model.irq, bool(self.bench.dut.irq.value))
-
-    def _compare(self, what: str, expected: Any, found: Any) -> None:
-        if found != expected:
-            raise CheckError(f"{what}: expected {expected}, found {found} (cycle {self.bench.cycle})")
+    def _channel(self, channel: str) -> tuple[Offer | None, bool]:
+        signals = self._signals[channel]
+        if not signals["valid"].value:
+            return None, bool(signals["ready"].value)
+        offer = {field: int(signals[field].value) for field in LITE_FIELDS[channel]}
+        return offer, bool(signals["ready"].value)
 
     def reset(self) -> None:
-        """Reset forgets what is under way."""
-        for watch in self._watches.values():
-            watch.reset()
-        for queue in self._pending.values():
-            queue.clear()
+        """Sampling in reset tells the checker."""

@@ -17,12 +17,13 @@ from hw.params import PRESETS
 from hw.rdl import Kind, Register, register_map
 from hw.tb.axi import LITE_FIELDS, ChannelSink, ChannelSource
 from hw.tb.bench import Bench
+from hw.tb.csr.accesses import PAGE, RandomAccesses
 from hw.tb.csr.agents import HardwareSide, RegisterMonitor
+from hw.tb.csr.checker import RegisterChecker
 from hw.tb.csr.model import OKAY, SLVERR, RegisterModel
 from hw.tb.pace import Pace, always, bursts, never, randomly
 from hw.tb.scoreboard import CheckError
 
-PAGE = 1 << 12
 ONES = 0xFFFFFFFF
 
 
@@ -34,26 +35,11 @@ class RegisterBench(Bench):
         self.params = PRESETS[self.settings["preset"]]
         self.registers = register_map(Path(self.settings["rdl"]))
         self.random = self.rng("accesses")
+        self.accesses = RandomAccesses(self.registers, self.random)
         model = RegisterModel(self.registers, self.params)
         self.hardware = HardwareSide(self, model)
-        self.monitor = RegisterMonitor(self, model, self.hardware)
-
-    def any_address(self) -> int:
-        """Most often that of a register, else one close by, misaligned, or anywhere."""
-        offset = self.random.choice(list(self.registers.values())).offset
-        return self.random.choice(
-            [offset] * 8 + [offset ^ 1 << self.random.randrange(12), self.random.randrange(PAGE) & ~3]
-        )
-
-    def any_data(self, address: int) -> int:
-        """Most often what may be written there, else with one bit too many, or anything."""
-        writable = sum(r.mask(writable=True) for r in self.registers.values() if r.offset == address)
-        good = self.random.getrandbits(32) & writable
-        return self.random.choice([good] * 4 + [good | 1 << self.random.randrange(32), self.random.getrandbits(32)])
-
-    def any_strobe(self) -> int:
-        """Most often all bytes."""
-        return self.random.choice([15] * 4 + [self.random.randrange(16)])
+        self.checker = RegisterChecker(model)
+        self.monitor = RegisterMonitor(self, self.checker, self.hardware)
 
 
 class MasterBench(RegisterBench):
@@ -62,6 +48,8 @@ class MasterBench(RegisterBench):
     def __init__(self, dut: Any):
         super().__init__(dut)
         self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "axi_"), dut.clk, dut.rst)
+        for side in (self.master.write_if, self.master.read_if):
+            side.log.setLevel("WARNING")
 
     def pause(self) -> None:
         """Hold each channel back at random."""
@@ -193,12 +181,12 @@ async def crowded(dut: Any) -> None:
         bench.hardware.active = True
         events = []
         for _ in range(300):
-            address = bench.any_address() & ~3
-            data = bench.any_data(address).to_bytes(4, "little")
+            write = bench.accesses.write()
+            address, data = write.address & ~3, write.data.to_bytes(4, "little")
             first = bench.random.choice([0, 0, 0, 1, 2, 3])
             last = bench.random.randint(first + 1, 4)
             events.append(cocotb.start_soon(bench.master.write(address + first, data[first:last])))
-            events.append(cocotb.start_soon(bench.master.read(bench.any_address() & ~3, 4)))
+            events.append(cocotb.start_soon(bench.master.read(bench.accesses.address() & ~3, 4)))
         await Combine(*events)
 
 
@@ -225,9 +213,8 @@ class ChannelBench(RegisterBench):
     def traffic(self, count: int) -> None:
         """Queue random reads and writes."""
         for _ in range(count):
-            address = self.any_address()
-            self.write(address, self.any_data(address), self.any_strobe())
-            self.read(self.any_address())
+            self.write(*self.accesses.write())
+            self.read(self.accesses.address())
 
     async def done(self) -> None:
         """Wait until everything queued was taken."""
@@ -298,7 +285,7 @@ async def responses_not_taken(dut: Any, stalled: str) -> None:
     """Responses of one direction are not taken for long: it stops, nothing is lost, and the other one goes on."""
     async with ChannelBench(dut, **{stalled: never}) as bench:
         bench.hardware.active = True
-        going = bench.monitor.reads if stalled == "b" else bench.monitor.writes
+        going = bench.checker.reads if stalled == "b" else bench.checker.writes
         bench.traffic(60)
         await bench.cycles(200)
         if going.compared != 60:
@@ -314,7 +301,7 @@ async def latency_and_rate(dut: Any) -> None:
         offset = stored(bench)[0].offset
         bench.write(offset, 0)
         bench.read(offset)
-        await bench.until(lambda: bench.monitor.writes.compared == 1 and bench.monitor.reads.compared == 1)
+        await bench.until(lambda: bench.checker.writes.compared == 1 and bench.checker.reads.compared == 1)
         offered, accepted = bench.monitor.offered, bench.monitor.accepted
         found = offered["b"] - max(accepted["aw"], accepted["w"]), offered["r"] - accepted["ar"]
         if found != (2, 2):
@@ -323,7 +310,7 @@ async def latency_and_rate(dut: Any) -> None:
         for _ in range(50):
             bench.write(offset, 0)
             bench.read(offset)
-        await bench.until(lambda: bench.monitor.writes.compared == 51 and bench.monitor.reads.compared == 51)
+        await bench.until(lambda: bench.checker.writes.compared == 51 and bench.checker.reads.compared == 51)
         if bench.cycle - begin > 2 * 50 + 4:
             raise CheckError(f"50 writes and 50 reads took {bench.cycle - begin} cycles, expected 2 cycles each")
 
