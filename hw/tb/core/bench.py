@@ -56,7 +56,7 @@ class CoreBench(Bench):
         self.queues: dict[RingId, deque[list[Fields]]] = {}
         self.asked: dict[tuple[RingId, int], c.Command] = {}
         self.unanswered: Counter[int] = Counter()
-        self.writing: set[RingId] = set()
+        self.writing: dict[RingId, int] = {}
         self.reads: list[tuple[RingId, int, int]] = []
         self._early: deque[Verdict] = deque()
         self._failing = self._damaged = False
@@ -86,8 +86,8 @@ class CoreBench(Bench):
         """The data path's part: store what was accepted, start what may be read."""
         kind, ring, tag, _, status, complete, _, _ = said
         command = self.asked.get((ring, tag))
-        if isinstance(command, c.Write):
-            self.writing.discard(ring)
+        if self.writing.get(ring) == tag:
+            del self.writing[ring]
         if isinstance(command, c.Write) and status is Status.OK:
             self.unanswered[command.handle.frame] += 1
         elif isinstance(command, c.Read) and not complete:
@@ -135,7 +135,7 @@ class CoreBench(Bench):
             for item in self.queues[ring].popleft():
                 self.source.send(item)
                 if item["kind"] == Kind.WRITE.value and not item["last"]:
-                    self.writing.add(ring)
+                    self.writing[ring] = item["tag"]
         elif what == "land":
             self._land(self.random.choice(landing))
         else:

@@ -127,7 +127,8 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 
     with m.Case(Kind.BIND):
         in_use = target.bound | target.administrative
-        quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0)
+        itself = ~op.stamp.registers & (op.ring == op.stamp)
+        quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0) & ~itself
         with m.If(in_use):
             t.sweep()
         with m.If(quiet):
@@ -140,7 +141,7 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
             e.answer(Status.OK)
         with m.Else():
             m.d.sync += target.lost.eq(target.lost | in_use)
-            e.answer(Status.PENDING)
+            e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
 
     with m.Case(Kind.SET_PARTITION):
         limits, now = op.limits, usage.limits_of
