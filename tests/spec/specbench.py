@@ -128,6 +128,7 @@ class Bench:
     def __init__(self, params: Params | None = None, *, configured: bool = True, audited: bool = True) -> None:
         params = params or tiny()
         self._audited = audited
+        self.sound = True
         self.params = params
         self.slice = Slice(params)
         self.core = self.slice.core
@@ -136,9 +137,9 @@ class Bench:
         if configured:
             self.configure()
 
-    def configure(self) -> None:
+    def configure(self, epoch: int = EPOCH) -> None:
         """Partition 0 with three rings reads partition 1, which is public; both models are LIVE."""
-        self.must(REGISTERS, c.SetEpoch(EPOCH))
+        self.must(REGISTERS, c.SetEpoch(epoch))
         frames = self.params.pools[0].frames
         self.must(REGISTERS, c.SetPartition(0, quota=frames, read_mask=0b10))
         self.must(REGISTERS, c.SetPartition(1, quota=frames, public=True))
@@ -148,10 +149,12 @@ class Bench:
             self.must(REGISTERS, c.Bind(ring, partition))
 
     def execute(self, op: Operation) -> list[Completion | Message]:
-        """One entry of the order log."""
+        """One entry of the order log; ``sound`` says whether the last one broke nothing."""
+        self.sound = False
         outputs = self.slice.execute(op)
         if self._audited:
             self.slice.monitor.audit()
+        self.sound = True
         self.heard += outputs
         return outputs
 
