@@ -237,7 +237,7 @@ class Invalidate(Message):
 
 @dataclass(frozen=True, slots=True)
 class Event(Message):
-    """A block was stored or evicted: for routers and colder tiers."""
+    """A block was stored, or has gone (evicted, dropped, damaged): for routers and colder tiers."""
 
     stored: bool
     partition: int

@@ -87,8 +87,11 @@ def alloc(core: Core, ring: Ring, op: Taken, command: c.Alloc, result: Completio
     return True
 
 
-def writable(core: Core, ring: Ring, handle: Handle, *, writing: bool = False) -> Frame:
-    """The block that a handle names, if this ring's session owns it, or if it is a sealed one of its partition."""
+def writable(core: Core, ring: Ring, handle: Handle, *, writing: bool = False) -> tuple[Frame, Status]:
+    """The block that a handle names, if this ring's session owns it, or if it is a sealed one of its partition.
+
+    With it OK, or PENDING while its session is on the way to this ring.
+    """
     frame = core.block(handle)
     require(frame.partition is ring.partition, Status.DENIED)
     verdict = Status.OK
@@ -96,8 +99,8 @@ def writable(core: Core, ring: Ring, handle: Handle, *, writing: bool = False) -
         verdict = standing(core, ring, frame.session, writing=writing)
         require(verdict is not Status.DENIED, Status.DENIED)
     require(core.alive(frame), Status.STALE)
-    require(verdict is Status.OK, verdict)
-    return frame
+    require(verdict in (Status.OK, Status.PENDING), verdict)
+    return frame, verdict
 
 
 def write(core: Core, ring: Ring, op: Taken, command: c.Write, result: Completion) -> bool:
@@ -105,10 +108,12 @@ def write(core: Core, ring: Ring, op: Taken, command: c.Write, result: Completio
     size = core.params.memory.segment_bytes
     data = bytes(command.data[op.item * size : (op.item + 1) * size])
     segment = command.segment + op.item
-    frame = writable(core, ring, command.handle, writing=True)
-    require(segment >= frame.accepted, Status.WRITE_ONCE)
-    whole = frame.length == frame.accepted * size
-    require(segment == frame.accepted and whole and frame.length + len(data) <= frame.bound, Status.RANGE)
+    frame, verdict = writable(core, ring, command.handle, writing=True)
+    short = frame.length < frame.accepted * size
+    require(segment <= frame.accepted - short, Status.RANGE)
+    require(segment * size + len(data) <= frame.bound, Status.RANGE)
+    require(verdict is Status.OK, verdict)
+    require(segment == frame.accepted, Status.WRITE_ONCE)
     frame.segments.append(data)
     frame.accepted += 1
     frame.length += len(data)
@@ -121,7 +126,8 @@ def write(core: Core, ring: Ring, op: Taken, command: c.Write, result: Completio
 
 def seal(core: Core, ring: Ring, op: Taken, command: c.Seal, result: Completion) -> bool:
     """Declare the length; the done bit follows when all of it has landed (``Sealed``)."""
-    frame = writable(core, ring, command.handle)
+    frame, verdict = writable(core, ring, command.handle)
+    require(verdict is Status.OK, verdict)
     require(frame.state is FrameState.WRITING and frame.sealing is None, Status.WRITE_ONCE)
     require(command.length == frame.length, Status.INCOMPLETE)
     if command.crc != frame.crc:
@@ -135,7 +141,8 @@ def seal(core: Core, ring: Ring, op: Taken, command: c.Seal, result: Completion)
 
 def abort(core: Core, ring: Ring, op: Taken, command: c.Abort, result: Completion) -> bool:
     """WRITING to DRAINING; a SEAL that waits is given up with it."""
-    frame = writable(core, ring, command.handle)
+    frame, verdict = writable(core, ring, command.handle)
+    require(verdict is Status.OK, verdict)
     require(frame.state is FrameState.WRITING, Status.WRITE_ONCE)
     core.drain(frame)
     return True

@@ -139,7 +139,12 @@ class Core:
         partition.used += 1
 
     def drain(self, frame: Frame) -> None:
-        """WRITING or SEALED to DRAINING: unreachable; a SEAL that waits ends STALE."""
+        """WRITING or SEALED to DRAINING: unreachable; a SEAL that waits ends STALE.
+
+        The ports are told of a sealed block that goes alone; of one that a scope took along they know already.
+        """
+        if frame.state is FrameState.SEALED and self.alive(frame):
+            self.tell_partition(frame, stored=False)
         self._unlink(frame)
         if frame.state is FrameState.WRITING:
             session = self.sessions.get(frame.session)
@@ -168,6 +173,7 @@ class Core:
             frame.pool.free.append(frame)
         else:
             frame.state = FrameState.QUARANTINED
+            frame.pool.quarantined += 1
         self.note(frame)
 
     def _unlink(self, frame: Frame) -> None:

@@ -39,8 +39,8 @@ class Replacement:
         return sum(max(0, p.used - p.guarantee) for p in self._sharers(pool))
 
     def lendable(self, pool: Pool) -> int:
-        """Frames of ``pool`` that no partition is guaranteed."""
-        return len(pool.frames) - sum(p.guarantee for p in self._sharers(pool))
+        """Frames of ``pool`` in service that no partition is guaranteed."""
+        return len(pool.frames) - pool.quarantined - sum(p.guarantee for p in self._sharers(pool))
 
     def _sharers(self, pool: Pool) -> list[Partition]:
         return [p for p in self._partitions if p.pool is pool]

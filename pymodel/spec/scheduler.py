@@ -81,6 +81,13 @@ class Scheduler:
         """Execute an operation that comes from outside: a timer, a loss, a restart, a memory error."""
         return self._execute(op)
 
+    def flush(self, ring: RingId) -> list[Completion | Message]:
+        """Take all that a ring has queued, now: what follows a loss or a restart, which ends it UNAVAILABLE."""
+        outputs: list[Completion | Message] = []
+        while ring in self._ready:
+            outputs += self._execute(self._take(self._ready.index(ring)))
+        return outputs
+
     @property
     def idle(self) -> bool:
         """Whether nothing is left to do: what is still outstanding waits for a requester or a timer."""
@@ -115,10 +122,11 @@ class Scheduler:
 
     # Commands.
 
-    def _take(self) -> Taken:
-        """The next item of the command at the head of one of the queues."""
+    def _take(self, at: int | None = None) -> Taken:
+        """The next item of the command at the head of ready ring number ``at``, or of any."""
         ready = self._ready
-        at = int(self._random.random() * len(ready)) if len(ready) > 1 else 0
+        if at is None:
+            at = int(self._random.random() * len(ready)) if len(ready) > 1 else 0
         ring = ready[at]
         tag, command = self._queues[ring][0]
         item = self._items.get(ring, 0)

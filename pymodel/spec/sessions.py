@@ -69,8 +69,11 @@ def migrate(core: Core, ring: Ring, op: Taken, command: c.Migrate, result: Compl
 
 def answer_fence(core: Core, ring: Ring, op: Taken, command: c.AnswerFence, result: Completion) -> bool:
     """The old ring has stopped; its count cannot be below what was accepted."""
-    session = own_session(core, ring, command.session)
+    verdict = standing(core, ring, command.session)
+    require(verdict in (Status.OK, Status.PENDING), verdict)
+    session = found(core.sessions.get(command.session), Status.STALE)
     fence = found(session.fence, Status.STALE)
     require(command.writes >= session.written, Status.RANGE)
+    require(verdict is Status.OK, verdict)
     fence.writes = command.writes
     return True

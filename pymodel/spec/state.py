@@ -13,11 +13,12 @@ from pymodel.spec.slots import Slots
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """Frames of one size, and the FREE ones of them, oldest first."""
+    """Frames of one size, and the FREE ones of them, oldest first. ``quarantined`` counts those out of service."""
 
     frame_bytes: int
     frames: list["Frame"]
     free: deque["Frame"]
+    quarantined: int = 0
 
 
 NO_POOL = Pool(0, [], deque())

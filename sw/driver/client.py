@@ -53,7 +53,7 @@ def crc32c(view: memoryview) -> int:
     """CRC32C of a buffer, in place (the library takes no memoryview, but a read-only array)."""
     array = np.frombuffer(view, np.uint8)
     array.flags.writeable = False
-    return google_crc32c.value(array)  # type: ignore[arg-type]
+    return google_crc32c.value(array)
 
 
 class Client:
@@ -113,8 +113,12 @@ class Client:
             self.run(c.CloseSession(session))
 
     def put(self, session: SessionId, model: int, key: int, data: Buffer) -> Put:
-        """Store a block, all or nothing: ALLOC, WRITE, SEAL. ``data`` is read in place, any shape and type."""
+        """Store a block, all or nothing: ALLOC, WRITE, SEAL. ``data`` is read in place, any shape and type.
+
+        Bytes that change after the call has begun fail the SEAL with CRC.
+        """
         view = as_bytes(data)
+        crc = crc32c(view)
         granted = self.run(c.Alloc(model, key, view.nbytes, session))
         if granted.status is not Status.GRANTED or granted.handle is None:
             return Put(granted.status, granted.handle)
@@ -122,7 +126,7 @@ class Client:
         if written.status is not Status.OK:
             self.run(c.Abort(granted.handle))
             return Put(written.status, None)
-        sealed = self.run(c.Seal(granted.handle, view.nbytes, crc32c(view)))
+        sealed = self.run(c.Seal(granted.handle, view.nbytes, crc))
         if sealed.status is not Status.OK:
             return Put(sealed.status, None)
         return Put(Status.GRANTED, granted.handle)

@@ -1,6 +1,6 @@
 """How many frames each partition uses, may use, and is guaranteed."""
 
-from amaranth import Array, Const, Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -25,6 +25,8 @@ class Usage(wiring.Component):
         The partition has one frame more.
     lose, lose_index : In
         The partition has one frame less.
+    quarantine, quarantine_pool : In
+        A frame of the pool leaves service.
     query : In
         A partition; its answers stand from the next cycle.
     limits_of, used : Out
@@ -74,6 +76,8 @@ class Usage(wiring.Component):
                 "gain_index": In(index),
                 "lose": In(1),
                 "lose_index": In(index),
+                "quarantine": In(1),
+                "quarantine_pool": In(bits_for(len(params.pools) - 1)),
                 "query": In(index),
                 "limits_of": Out(limits_layout(params)),
                 "used": Out(count),
@@ -90,7 +94,9 @@ class Usage(wiring.Component):
         params = self._params
         partitions, pools = params.tables.partitions, len(params.pools)
         count = bits_for(params.frames)
-        sizes = Array(Const(pool.frames, count) for pool in params.pools)
+        serving = Signal(data.ArrayLayout(count, pools), init=[pool.frames for pool in params.pools])
+        with m.If(self.quarantine):
+            m.d.sync += serving[self.quarantine_pool].eq(serving[self.quarantine_pool] - 1)
 
         configured = Signal(partitions)
         limits = Signal(data.ArrayLayout(limits_layout(params), partitions))
@@ -115,7 +121,8 @@ class Usage(wiring.Component):
             self.configured.eq(configured.bit_select(self.query, 1)),
             self.full.eq(used[self.query] >= asked.quota),
             self.entitled.eq(
-                (used[self.query] < asked.guarantee) | (borrowed[asked.pool] + promised[asked.pool] < sizes[asked.pool])
+                (used[self.query] < asked.guarantee)
+                | (borrowed[asked.pool] + promised[asked.pool] < serving[asked.pool])
             ),
             self.donor.eq(self._furthest(m, asked.pool, configured, limits, above)),
         ]

@@ -57,6 +57,8 @@ class SpecificationTransport(Transport):
 
     def _restart(self) -> None:
         self._arrived += self._scheduler.inject(log.Restarted())
+        for ring in self._slice.core.rings:
+            self._arrived += self._scheduler.flush(ring)
         self._registers.set("STATUS.started", 0)
         self._registers.set("INTERRUPT_STATUS.ready", 1)
 
@@ -118,6 +120,7 @@ class SpecificationTransport(Transport):
 
     def lose(self, ring: RingId) -> None:
         self._arrived += self._scheduler.inject(log.Lost(ring))
+        self._arrived += self._scheduler.flush(ring)
 
     def counters(self) -> dict[str, int]:
         core = self._slice.core

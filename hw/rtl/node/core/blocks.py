@@ -52,17 +52,17 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         _lookup(m, t, e)
 
     with m.Case(Kind.WRITE):
-        length = frame.length + op.length
+        end = op.segment * t.params.memory.segment_bytes + op.length
         with m.If(refused):
             e.answer(refusal)
-        with m.Elif(op.segment < frame.accepted):
-            e.answer(Status.WRITE_ONCE)
-        with m.Elif((op.segment != frame.accepted) | ~frame.whole | (length > frame.bound)):
+        with m.Elif((op.segment + ~frame.whole > frame.accepted) | (end > frame.bound)):
             e.answer(Status.RANGE)
+        with m.Elif(op.segment != frame.accepted):
+            e.answer(Status.WRITE_ONCE)
         with m.Else():
             t.write_frame(
                 accepted=frame.accepted + 1,
-                length=length,
+                length=end,
                 whole=op.length == t.params.memory.segment_bytes,
                 crc=t.padded_crc(),
             )

@@ -49,6 +49,8 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         t.lose_use()
         m.d.comb += [
             t.replacement.give.eq(~t.worn),
+            t.replacement.usage.quarantine.eq(t.worn),
+            t.replacement.usage.quarantine_pool.eq(t.pool_of(t.index)),
             t.replacement.give_frame.eq(t.index),
             t.replacement.give_pool.eq(t.pool_of(t.index)),
         ]
