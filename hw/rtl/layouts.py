@@ -1,7 +1,10 @@
 """Field layouts of everything that moves on a stream: the one home of each field."""
 
-from amaranth.lib import data
+from amaranth.lib import data, enum
 from amaranth.utils import bits_for
+
+from hw.params import Params
+from hw.params.toeplitz import tag_bits
 
 
 def beat_layout(beat_bytes: int) -> data.StructLayout:
@@ -12,3 +15,64 @@ def beat_layout(beat_bytes: int) -> data.StructLayout:
     - `last`: the segment ends here.
     """
     return data.StructLayout({"data": 8 * beat_bytes, "count": bits_for(beat_bytes), "last": 1})
+
+
+class CamOp(enum.Enum, shape=1):  # type: ignore[call-arg]
+    """What a request asks of the block CAM."""
+
+    LOOKUP = 0
+    UPDATE = 1
+
+
+def frame_bits(params: Params) -> int:
+    """Return the width of a frame number."""
+    return bits_for(params.frames - 1)
+
+
+def place_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a slot of the block CAM; a part that there is only one of has no bits."""
+    return data.StructLayout(
+        {
+            "bank": (params.cam.banks - 1).bit_length(),
+            "set": (params.cam_sets - 1).bit_length(),
+            "way": (params.cam.ways - 1).bit_length(),
+        }
+    )
+
+
+def cam_request_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a request to the block CAM; a LOOKUP uses `op` and `tag` only.
+
+    - `op`: LOOKUP or UPDATE.
+    - `tag`: partition above model above key, as `hw.params.toeplitz.pack_tag` packs it.
+    - `frame`, `valid`: what an UPDATE stores with the tag; `valid` 0 frees the place.
+    - `place`: the slot that an UPDATE writes.
+    """
+    return data.StructLayout(
+        {
+            "op": CamOp,
+            "tag": tag_bits(params),
+            "frame": frame_bits(params),
+            "valid": 1,
+            "place": place_layout(params),
+        }
+    )
+
+
+def cam_response_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the answer to a LOOKUP.
+
+    - `hit`: the tag is stored; `frame` is what is stored with it (0 for a miss).
+    - `full`: the tag is not stored, and none of its sets has a free way.
+    - `place`: where the tag is, or else where it would go; means nothing if `full`.
+    """
+    return data.StructLayout({"hit": 1, "full": 1, "frame": frame_bits(params), "place": place_layout(params)})
+
+
+def cam_event_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what the scrubber reports.
+
+    - `uncorrectable`: the entry at `place` is lost, and its place out of service until it is written.
+    - `place`: where one bit was mended (`uncorrectable` 0), or more were wrong.
+    """
+    return data.StructLayout({"uncorrectable": 1, "place": place_layout(params)})

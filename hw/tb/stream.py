@@ -44,7 +44,7 @@ class StreamMonitor(Monitor):
         self.last_cycle = 0
         self.listeners: list[Callable[[Any], None]] = []
         self._valid = getattr(bench.dut, f"{name}__valid")
-        self._ready = getattr(bench.dut, f"{name}__ready")
+        self._ready = getattr(bench.dut, f"{name}__ready", None)  # none: always ready
         self._payload = getattr(bench.dut, f"{name}__payload")
         self._codec = bench.codec(f"{name}__payload")
         self._offer: int | None = None
@@ -56,7 +56,7 @@ class StreamMonitor(Monitor):
         if self._offer not in (None, offer):
             was, now = self._show(self._offer), self._show(offer)
             raise CheckError(f"{self.name}: offer {was} became {now} before it was taken (cycle {self.bench.cycle})")
-        self.fired = valid and bool(self._ready.value)
+        self.fired = valid and (self._ready is None or bool(self._ready.value))
         self._offer = None if self.fired else offer
         if offer is not None and self.fired:
             self.last_cycle = self.bench.cycle

@@ -1,0 +1,1 @@
+"""Bench of the block CAM, against `pymodel.spec.cam.BlockCam`: every hit, frame and place."""
