@@ -62,7 +62,9 @@ class TableParams(Section):
     parked_reads: int = param(64, "READs that can wait for a seal", low=1, high=4096)
     lookup_keys: int = param(256, "keys of one LOOKUP", low=1, high=4096)
     victims: int = param(64, "victim FIFO of a partition", low=1, high=1024)
-    scan_frames: int = param(64, "frames that the replacement hand sees in one step", low=1, high=256)
+    scan_frames: int = param(
+        64, "frames that the replacement hand sees in one step", low=1, high=256, power_of_two=True
+    )
     scan_steps: int = param(2, "steps of the hand for an ALLOC that evicts", low=1, high=16)
     generation_bits: int = param(
         FRAME_GENERATION_BITS, "generation counter of a frame", low=2, high=FRAME_GENERATION_BITS

@@ -65,14 +65,14 @@ class Machine:
         """Tell the clock what has become of a frame."""
         worn = frame.generation == (1 << self.params.tables.generation_bits) - 1
         evictable = frame.state is FrameState.SEALED and not frame.held and not worn
-        clock = self.dut.clock
+        words = self.dut.clock.words
         await self.pulse(
-            (clock.mark, 1),
-            (clock.frame, frame.index),
-            (clock.evictable, int(evictable)),
-            (clock.referenced, int(referenced)),
-            (clock.claimed, int(claimed)),
-            (clock.owner, frame.partition.id if claimed else 0),
+            (words.mark, 1),
+            (words.frame, frame.index),
+            (words.evictable, int(evictable)),
+            (words.referenced, int(referenced)),
+            (words.claimed, int(claimed)),
+            (words.owner, frame.partition.id if claimed else 0),
         )
 
     async def choose(self, index: int) -> Frame | None:

@@ -3,17 +3,18 @@
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, ceil_log2
+from amaranth.utils import bits_for
 
 from hw.params.params import Params
+from hw.rtl.node.packed_words import Geometry, PackedWords
 
 
 class Clock(wiring.Component):
-    """Finds the next block of a partition to evict; knows of a frame only four things.
+    """Finds the next block of a partition to evict, by what `words` hold of each frame and nothing else.
 
-    Of each frame a packed word holds its owner, whether it may be *evicted* (SEALED, held by nothing, its generation
-    not used up), whether it was *referenced* since the hand last passed, and whether it is *queued*. One word holds
-    `scan_frames` frames of one pool.
+    The hand of a partition passes over a word of its pool at a step. Of the partition's own frames that may be evicted
+    and are not queued, a referenced one loses its reference, another is queued, until the queue is full. Victims are
+    taken from the queue, and looked at once more.
 
     Parameters
     ----------
@@ -23,13 +24,7 @@ class Clock(wiring.Component):
     Interface
     ---------
     ready : Out(1)
-        The initialising sweep has passed: no frame may be evicted, all queues are empty.
-    mark, frame, evictable : In
-        Note of `frame` whether it may be evicted.
-    referenced : In(1)
-        With `mark`: it was referenced as well.
-    claimed, owner : In
-        With `mark`: it belongs to `owner` from here on, neither referenced nor queued.
+        The words are initialised.
     rewind, rewind_partition : In
         The partition changes pools: its hand goes to the start, its queue is emptied.
     start, partition, pool : In
@@ -43,17 +38,17 @@ class Clock(wiring.Component):
 
     Latency and throughput
     ----------------------
-    A mark a cycle. A search takes 2 cycles, 3 for each step of the hand and 1 more for each frame it queues, 3 for each
+    A search takes 2 cycles, 3 for each step of the hand and 1 more for each frame it queues, 3 for each
     entry it takes from the queue; usually some 10 in all, and at most (2 x words + 3) x (scan_frames + 3) +
     3 x (victims + frames).
 
     Ordering and stalls
     -------------------
-    No mark while a search is under way.
+    One search at a time; the words are not marked meanwhile.
 
     Reset and errors
     ----------------
-    Reset begins the sweep.
+    Reset empties the queues, and begins the sweep of the words.
 
     Invariants
     ----------
@@ -68,15 +63,10 @@ class Clock(wiring.Component):
         self._params = params
         partition = bits_for(params.tables.partitions - 1)
         frame = bits_for(params.frames - 1)
+        self.words = PackedWords(params)
         super().__init__(
             {
                 "ready": Out(1),
-                "mark": In(1),
-                "frame": In(frame),
-                "evictable": In(1),
-                "referenced": In(1),
-                "claimed": In(1),
-                "owner": In(partition),
                 "rewind": In(1),
                 "rewind_partition": In(partition),
                 "start": In(1),
@@ -89,49 +79,16 @@ class Clock(wiring.Component):
             }
         )
 
-    def elaborate(self, platform: object) -> Module:
+    def elaborate(self, platform: object) -> Module:  # noqa: PLR0915 (one machine, state by state)
         m = Module()
         params, tables = self._params, self._params.tables
-        lanes, partitions, depth = tables.scan_frames, tables.partitions, tables.victims
-        lane_bits, owner_bits = ceil_log2(lanes), bits_for(partitions - 1)
-        words_of = [-(-pool.frames // lanes) for pool in params.pools]
-        firsts = [sum(pool.frames for pool in params.pools[:i]) for i in range(len(params.pools))]
-        first_words = [sum(words_of[:i]) for i in range(len(params.pools))]
-        words = sum(words_of)
-
-        word_layout = data.StructLayout(
-            {"evictable": lanes, "referenced": lanes, "queued": lanes, "owner": lanes * owner_bits}
-        )
-        m.submodules.words = store = memory.Memory(shape=data.ArrayLayout(1, word_layout.size), depth=words, init=[])
-        read, write = store.read_port(), store.write_port(granularity=1)
-        new, mask = Signal(word_layout), Signal(word_layout)
-        m.d.comb += [write.data.eq(new), write.en.eq(mask), read.en.eq(0)]
-
-        def locate(frame: Signal) -> Signal:
-            """Word and lane of a frame, lane in the low bits: pools begin at a word."""
-            place = Signal(range(words * lanes))
-            gaps = [first_words[i] * lanes - firsts[i] for i in range(len(firsts))]
-            m.d.comb += place.eq(frame + gaps[0])
-            for first, gap in zip(firsts[1:], gaps[1:], strict=True):
-                with m.If(frame >= first):
-                    m.d.comb += place.eq(frame + gap)
-            return place
-
-        # Marks.
-        marked = locate(self.frame)
-        lane_of = Signal(lanes)
-        m.d.comb += lane_of.eq(1 << marked[:lane_bits])
-        with m.If(self.mark):
-            m.d.comb += [
-                write.addr.eq(marked[lane_bits:]),
-                mask.evictable.eq(lane_of),
-                new.evictable.eq(self.evictable.replicate(lanes)),
-                mask.referenced.eq(Mux(self.referenced | self.claimed, lane_of, 0)),
-                new.referenced.eq(self.referenced.replicate(lanes)),
-                mask.queued.eq(Mux(self.claimed, lane_of, 0)),
-                mask.owner.eq(Mux(self.claimed, Cat(bit.replicate(owner_bits) for bit in lane_of), 0)),
-                new.owner.eq(self.owner.replicate(lanes)),
-            ]
+        partitions, depth = tables.partitions, tables.victims
+        geometry = Geometry(params)
+        lanes, lane_bits = geometry.lanes, geometry.lane_bits
+        owner_bits = len(self.partition)
+        m.submodules.words = words = self.words
+        word = words.word
+        m.d.comb += self.ready.eq(words.ready)
 
         # Hands and queues, one a partition.
         rest_bits = bits_for(max(pool.frames for pool in params.pools))
@@ -143,9 +100,9 @@ class Clock(wiring.Component):
         p = Signal.like(self.partition)
         pool = Signal.like(self.pool)
         size = Array(Const(pool.frames) for pool in params.pools)[pool]
-        first = Array(map(Const, firsts))[pool]
-        first_word = Array(map(Const, first_words))[pool]
-        steps_around = Array(map(Const, words_of))[pool]
+        first = Array(map(Const, geometry.first_frames))[pool]
+        first_word = Array(map(Const, geometry.first_words))[pool]
+        steps_around = Array(map(Const, geometry.words_of))[pool]
         place = Signal(range(2 * depth))
         m.d.comb += [
             place.eq(oldest[p] + count[p]),
@@ -156,7 +113,6 @@ class Clock(wiring.Component):
         full = count[p] == depth
 
         # The word in hand: candidates from the hand's lane on, up to the end of the pool.
-        word = data.View(word_layout, read.data.as_value())
         lane = Signal(range(lanes + 1))
         cleared, queued = Signal(lanes), Signal(lanes)
         candidates, plain = Signal(lanes), Signal(lanes)
@@ -178,9 +134,9 @@ class Clock(wiring.Component):
             queue_write.data.eq(first + word_start + number),
         ]
 
-        steps = Signal(range(2 * max(words_of) + tables.scan_steps + 2))
+        steps = Signal(range(2 * max(geometry.words_of) + tables.scan_steps + 2))
         usual = steps < tables.scan_steps
-        popped = locate(queue_read.data)
+        popped = geometry.locate(queue_read.data)
         bit = popped[:lane_bits]
         queued_here = word.queued.bit_select(bit, 1)
         owned_here = word.owner.word_select(bit, owner_bits) == p
@@ -189,7 +145,11 @@ class Clock(wiring.Component):
                 m.d.sync += [p.eq(self.partition), pool.eq(self.pool), steps.eq(0), self.done.eq(0)]
                 m.next = "STEP"
             with m.State("STEP"):
-                m.d.comb += [self.stalled.eq(~usual), read.en.eq(1), read.addr.eq(first_word + hand[p][lane_bits:])]
+                m.d.comb += [
+                    self.stalled.eq(~usual),
+                    words.read.eq(1),
+                    words.address.eq(first_word + hand[p][lane_bits:]),
+                ]
                 m.d.sync += [
                     steps.eq(steps + 1),
                     lane.eq(hand[p][:lane_bits]),
@@ -217,10 +177,10 @@ class Clock(wiring.Component):
                     m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += [
-                    write.addr.eq(first_word + word_start[lane_bits:]),
-                    mask.referenced.eq(cleared),
-                    mask.queued.eq(queued),
-                    new.queued.eq(queued),
+                    words.target.eq(first_word + word_start[lane_bits:]),
+                    words.mask.referenced.eq(cleared),
+                    words.mask.queued.eq(queued),
+                    words.new.queued.eq(queued),
                 ]
                 m.next = "STEPPED"
             with m.State("STEPPED"):
@@ -236,7 +196,7 @@ class Clock(wiring.Component):
                         m.d.sync += [self.done.eq(1), self.found.eq(0)]
                         m.next = "IDLE"
             with m.State("LOOK"):
-                m.d.comb += [read.en.eq(1), read.addr.eq(popped[lane_bits:])]
+                m.d.comb += [words.read.eq(1), words.address.eq(popped[lane_bits:])]
                 m.d.sync += [
                     oldest[p].eq(Mux(oldest[p] == depth - 1, 0, oldest[p] + 1)),
                     count[p].eq(count[p] - 1),
@@ -245,18 +205,11 @@ class Clock(wiring.Component):
             with m.State("JUDGE"):
                 m.next = "POP"
                 with m.If(queued_here & owned_here):
-                    m.d.comb += [write.addr.eq(popped[lane_bits:]), mask.queued.eq(1 << bit)]
+                    m.d.comb += [words.target.eq(popped[lane_bits:]), words.mask.queued.eq(1 << bit)]
                     with m.If(word.evictable.bit_select(bit, 1) & ~word.referenced.bit_select(bit, 1)):
                         m.d.sync += [self.done.eq(1), self.found.eq(1), self.victim.eq(queue_read.data)]
                         m.next = "IDLE"
 
-        # The sweep, and a partition that changes pools.
-        sweep = Signal(range(words))
-        with m.If(~self.ready):
-            m.d.comb += [write.addr.eq(sweep), mask.as_value().eq(-1)]
-            m.d.sync += sweep.eq(sweep + 1)
-            with m.If(sweep == words - 1):
-                m.d.sync += [sweep.eq(0), self.ready.eq(1)]
         with m.If(self.rewind):
             m.d.sync += [hand[self.rewind_partition].eq(0), count[self.rewind_partition].eq(0)]
         return m

@@ -1,7 +1,8 @@
 """What a slice takes in and gives out, and the rows of its tables: the one home of each field."""
 
-from amaranth import unsigned
-from amaranth.lib import data, enum
+from enum import IntEnum
+
+from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from hw.params.params import Params
@@ -23,7 +24,7 @@ TAG_BITS = 16
 """Width of the tag that matches completions to commands."""
 
 
-class Kind(enum.Enum, shape=unsigned(6)):
+class Kind(IntEnum):
     """What an operation is: a command by its opcode, or an internal operation."""
 
     NONE = 0
@@ -55,7 +56,7 @@ class Kind(enum.Enum, shape=unsigned(6)):
     STEP_PINS = 42
 
 
-class Bind(enum.Enum, shape=unsigned(2)):
+class Bind(IntEnum):
     """What a ring is bound to."""
 
     NONE = 0
@@ -63,7 +64,7 @@ class Bind(enum.Enum, shape=unsigned(2)):
     ADMINISTRATIVE = 2
 
 
-class State(enum.Enum, shape=unsigned(3)):
+class State(IntEnum):
     """`hw.params.protocol.FrameState`, as hardware holds it."""
 
     FREE = FrameState.FREE.value

@@ -39,7 +39,8 @@ class Replacement(wiring.Component):
     give, give_frame, give_pool : In
         A frame is FREE again.
 
-    The ports of `Usage` and `Clock` that the commands drive are `usage` and `clock`.
+    The ports of `Usage`, `Clock` and `PackedWords` that the commands drive are those of `usage`, `clock` and
+    `clock.words`.
 
     Latency and throughput
     ----------------------

@@ -1,12 +1,14 @@
 """The scopes of partitions or of models: who is alive, and the death of all at once."""
 
-from amaranth import Module, Signal, unsigned
-from amaranth.lib import data, enum, memory, wiring
+from enum import IntEnum
+
+from amaranth import Module, Signal
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 
-class ScopeOp(enum.Enum, shape=unsigned(2)):
+class ScopeOp(IntEnum):
     """What happens to a scope."""
 
     NONE = 0

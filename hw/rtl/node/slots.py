@@ -1,15 +1,17 @@
 """Bounded tables whose entries are named by slot and generation: pins and sessions."""
 
-from amaranth import Cat, Module, Shape, Signal, unsigned
+from enum import IntEnum
+
+from amaranth import Cat, Module, Shape, Signal
 from amaranth.hdl import ShapeLike
-from amaranth.lib import data, enum, memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.rtl.node.free_queues import FreeQueues
 
 
-class SlotOp(enum.Enum, shape=unsigned(2)):
+class SlotOp(IntEnum):
     """What happens to an entry."""
 
     NONE = 0

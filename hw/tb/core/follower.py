@@ -69,7 +69,8 @@ class Follower:
         """The verdict on a command's item."""
         kind = op.command.opcode.name
         result = mine or self.slice.core.outstanding[op.ring, op.tag]
-        status, named, given = result.status, result.handle, result.session
+        status, named = result.status, result.handle
+        given: SlotId | None = result.session
         if isinstance(op.command, c.Lookup) and len(result.statuses) > op.item:
             status, named, given = result.statuses[op.item], result.handles[op.item], result.pins[op.item]
         elif isinstance(op.command, c.Seal) and mine is None:

@@ -32,7 +32,7 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
             e.answer(Mux(t.writing, Status.PENDING, Status.EXISTS))
             e.name(t.index, frame.generation)
             with m.If(t.sealed):
-                m.d.comb += replacement.clock.referenced.eq(1)
+                m.d.comb += replacement.clock.words.referenced.eq(1)
                 t.note_evictable()
         with m.Elif(~t.found.hit & t.found.full):
             m.d.comb += t.refused.eq(1)
@@ -83,7 +83,7 @@ def states(m: Module, t: Tables, e: Emission) -> None:
         m.next = "CLAIM"
 
     with m.State("CLAIM"):
-        request, clock, usage = t.cam.requests, replacement.clock, replacement.usage
+        request, words, usage = t.cam.requests, replacement.clock.words, replacement.usage
         generation = Signal.like(frame.generation)
         m.d.comb += [
             generation.eq(frame.generation + 1),
@@ -91,8 +91,8 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             t.partition_scopes.index.eq(t.ring.partition),
             t.model_scopes.op.eq(ScopeOp.ENTER),
             t.model_scopes.index.eq(op.model),
-            clock.claimed.eq(1),
-            clock.owner.eq(t.ring.partition),
+            words.claimed.eq(1),
+            words.owner.eq(t.ring.partition),
             usage.gain.eq(1),
             usage.gain_index.eq(t.ring.partition),
             request.valid.eq(1),

@@ -35,12 +35,28 @@ def drained(m: Module, t: Tables, e: Emission) -> None:
 
 def cases(m: Module, t: Tables, e: Emission) -> None:
     """The cases of JUDGE."""
-    frame, op = t.frame, t.op
+    with m.Case(Kind.LOOKUP):
+        _lookup(m, t, e)
+    with m.Case(Kind.WRITE):
+        _write(m, t, e)
+    with m.Case(Kind.SEAL):
+        _seal(m, t, e)
+    with m.Case(Kind.ABORT):
+        _abort(m, t, e)
+    with m.Case(Kind.READ):
+        _read(m, t, e)
+    with m.Case(Kind.UNPIN):
+        _unpin(m, t, e)
+    with m.Case(Kind.DROP):
+        _drop(m, t, e)
 
-    # What a handle is refused for, before its command is looked at.
+
+def by_handle(t: Tables) -> tuple[Value, Value]:
+    """Whether, and with what, a handle is refused before its command is looked at."""
+    frame = t.frame
     standing = t.standing(frame.session_generation)
     own = frame.partition == t.ring.partition
-    refused, refusal = first(
+    return first(
         (~t.named, Status.STALE),
         (~own, Status.DENIED),
         (t.writing & (standing == Status.DENIED), Status.DENIED),
@@ -48,79 +64,99 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         (t.writing & (standing != Status.OK), standing),
     )
 
-    with m.Case(Kind.LOOKUP):
-        _lookup(m, t, e)
 
-    with m.Case(Kind.WRITE):
-        end = op.segment * t.params.memory.segment_bytes + op.length
-        with m.If(refused):
-            e.answer(refusal)
-        with m.Elif((op.segment + ~frame.whole > frame.accepted) | (end > frame.bound)):
-            e.answer(Status.RANGE)
-        with m.Elif(op.segment != frame.accepted):
-            e.answer(Status.WRITE_ONCE)
-        with m.Else():
-            t.write_frame(
-                accepted=frame.accepted + 1,
-                length=end,
-                whole=op.length == t.params.memory.segment_bytes,
-                crc=t.padded_crc(),
-            )
-            e.answer(Status.OK, complete=op.last)
-
-    with m.Case(Kind.SEAL):
-        with m.If(refused):
-            e.answer(refusal)
-        with m.Elif(~t.writing | frame.sealing):
-            e.answer(Status.WRITE_ONCE)
-        with m.Elif(op.length != frame.length):
-            e.answer(Status.INCOMPLETE)
-        with m.Else():
-            m.d.sync += [t.unwound.eq(~frame.crc), t.padding.eq(-frame.length), t.unwinding.eq(0)]
-            m.next = "UNWIND"
-
-    with m.Case(Kind.ABORT):
-        with m.If(refused):
-            e.answer(refusal)
-        with m.Elif(~t.writing):
-            e.answer(Status.WRITE_ONCE)
-        with m.Else():
-            drain(m, t, e)
-            e.answer(Status.OK)
-
-    with m.Case(Kind.READ):
-        end = op.segment + op.count
-        size = t.params.memory.segment_bytes
-        most = Mux(t.sealed, frame.accepted, (frame.bound + size - 1) // size)
-        mine = t.sessions.used & (t.sessions.generation == frame.session_generation) & t.owned
-        readable = own | (t.sealed & t.reads(t.ring.partition, frame.partition))
-        unreadable, why = first(
-            (~t.named, Status.STALE),
-            (~readable, Status.DENIED),
-            (~t.alive, Status.STALE),
-            (end > most, Status.RANGE),
-            (~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING),
+def _write(m: Module, t: Tables, e: Emission) -> None:
+    """Segment `item` of a WRITE is appended at `accepted`."""
+    frame = t.frame
+    op = t.op
+    refused, refusal = by_handle(t)
+    end = op.segment * t.params.memory.segment_bytes + op.length
+    with m.If(refused):
+        e.answer(refusal)
+    with m.Elif((op.segment + ~frame.whole > frame.accepted) | (end > frame.bound)):
+        e.answer(Status.RANGE)
+    with m.Elif(op.segment != frame.accepted):
+        e.answer(Status.WRITE_ONCE)
+    with m.Else():
+        t.write_frame(
+            accepted=frame.accepted + 1,
+            length=end,
+            whole=op.length == t.params.memory.segment_bytes,
+            crc=t.padded_crc(),
         )
-        with m.If(unreadable):
-            e.answer(why)
-        with m.Else():
-            t.write_frame(reads=frame.reads + 1)
-            t.note_evictable()
-            e.answer(Status.OK, complete=0)
+        e.answer(Status.OK, complete=op.last)
 
-    with m.Case(Kind.UNPIN):
-        with m.If(t.pins.used & (t.pins.generation == op.slot.generation)):
-            unpin(m, t, e)
-            e.answer(Status.OK)
-        with m.Else():
-            e.answer(Status.STALE)
 
-    with m.Case(Kind.DROP):
-        with m.If(t.found.hit & t.alive):
-            drain(m, t, e)
-            e.answer(Status.OK)
-        with m.Else():
-            e.answer(Status.MISS)
+def _seal(m: Module, t: Tables, e: Emission) -> None:
+    """The length is declared; the CRC of the padded block is unwound before it is compared."""
+    frame = t.frame
+    op = t.op
+    refused, refusal = by_handle(t)
+    with m.If(refused):
+        e.answer(refusal)
+    with m.Elif(~t.writing | frame.sealing):
+        e.answer(Status.WRITE_ONCE)
+    with m.Elif(op.length != frame.length):
+        e.answer(Status.INCOMPLETE)
+    with m.Else():
+        m.d.sync += [t.unwound.eq(~frame.crc), t.padding.eq(-frame.length), t.unwinding.eq(0)]
+        m.next = "UNWIND"
+
+
+def _abort(m: Module, t: Tables, e: Emission) -> None:
+    """WRITING to DRAINING."""
+    refused, refusal = by_handle(t)
+    with m.If(refused):
+        e.answer(refusal)
+    with m.Elif(~t.writing):
+        e.answer(Status.WRITE_ONCE)
+    with m.Else():
+        drain(m, t, e)
+        e.answer(Status.OK)
+
+
+def _read(m: Module, t: Tables, e: Emission) -> None:
+    """The READ holds its frame until READ_DONE."""
+    frame = t.frame
+    op = t.op
+    end = op.segment + op.count
+    size = t.params.memory.segment_bytes
+    most = Mux(t.sealed, frame.accepted, (frame.bound + size - 1) // size)
+    mine = t.sessions.used & (t.sessions.generation == frame.session_generation) & t.owned
+    own = frame.partition == t.ring.partition
+    readable = own | (t.sealed & t.reads(t.ring.partition, frame.partition))
+    unreadable, why = first(
+        (~t.named, Status.STALE),
+        (~readable, Status.DENIED),
+        (~t.alive, Status.STALE),
+        (end > most, Status.RANGE),
+        (~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING),
+    )
+    with m.If(unreadable):
+        e.answer(why)
+    with m.Else():
+        t.write_frame(reads=frame.reads + 1)
+        t.note_evictable()
+        e.answer(Status.OK, complete=0)
+
+
+def _unpin(m: Module, t: Tables, e: Emission) -> None:
+    """A pin of this ring goes back."""
+    op = t.op
+    with m.If(t.pins.used & (t.pins.generation == op.slot.generation)):
+        unpin(m, t, e)
+        e.answer(Status.OK)
+    with m.Else():
+        e.answer(Status.STALE)
+
+
+def _drop(m: Module, t: Tables, e: Emission) -> None:
+    """A live block of the own partition is unreachable at once."""
+    with m.If(t.found.hit & t.alive):
+        drain(m, t, e)
+        e.answer(Status.OK)
+    with m.Else():
+        e.answer(Status.MISS)
 
 
 def unpin(m: Module, t: Tables, e: Emission) -> None:
@@ -144,7 +180,7 @@ def _lookup(m: Module, t: Tables, e: Emission) -> None:
     with m.Elif(found & t.sealed):
         with m.If(op.pin):
             m.d.comb += [t.pins.op.eq(SlotOp.TAKE), t.pins.new_entry.eq(t.index)]
-            m.d.comb += t.replacement.clock.referenced.eq(1)
+            m.d.comb += t.replacement.clock.words.referenced.eq(1)
             m.d.sync += t.ring.pins.eq(t.ring.pins + 1)
             t.write_frame(pins=frame.pins + 1)
             t.note_evictable()

@@ -24,7 +24,7 @@ LATER = (Kind.MIGRATE, Kind.ANSWER_FENCE)
 
 def is_in(op: Value, kinds: tuple[Kind, ...]) -> Value:
     """Whether the operation is of one of `kinds`."""
-    return op.kind.as_value().matches(*(kind.value for kind in kinds))
+    return op.kind.matches(*kinds)
 
 
 def malformed(t: Tables) -> Value:
@@ -104,86 +104,127 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
 
 def cases(m: Module, t: Tables, e: Emission) -> None:
     """The cases of JUDGE."""
-    op, ring = t.op, t.ring
-    usage = t.replacement.usage
-    target = t.rings[t.ring_index(op.ring)]
-
     with m.Case(Kind.OPEN_SESSION):
-        with m.If(t.sessions.free):
-            m.d.comb += [t.sessions.op.eq(SlotOp.TAKE), t.sessions.new_entry.ring.eq(op.stamp)]
-            m.d.sync += ring.sessions.eq(ring.sessions + 1)
-            e.answer(Status.OK)
-            e.slot(t.sessions.free_slot, t.sessions.free_generation)
-        with m.Else():
-            e.answer(Status.NO_SPACE)
-
+        _open_session(m, t, e)
     with m.Case(Kind.CLOSE_SESSION):
-        standing = t.standing(op.slot.generation)
-        e.answer(standing)
-        with m.If(standing == Status.OK):
-            t.release_slot(t.sessions)
-            m.d.sync += ring.sessions.eq(ring.sessions - 1)
-            t.sweep()
-
+        _close_session(m, t, e)
     with m.Case(Kind.BIND):
-        in_use = target.bound | target.administrative
-        itself = ~op.stamp.registers & (op.ring == op.stamp)
-        quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0) & ~itself
-        with m.If(in_use):
-            t.sweep()
-        with m.If(quiet):
-            m.d.sync += [
-                target.lost.eq(0),
-                target.bound.eq(op.bind == Bind.PARTITION),
-                target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
-                target.partition.eq(op.partition),
-            ]
-            e.answer(Status.OK)
-        with m.Else():
-            m.d.sync += target.lost.eq(target.lost | in_use)
-            e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
-
+        _bind(m, t, e)
     with m.Case(Kind.SET_PARTITION):
-        limits, now = op.limits, usage.limits_of
-        frames = Signal.like(limits.quota)
-        with m.Switch(limits.pool):
-            for i, pool in enumerate(t.params.pools):
-                with m.Case(i):
-                    m.d.comb += frames.eq(pool.frames)
-        moves = ~usage.configured | (now.pool != limits.pool)
-        refused, refusal = first(
-            ((limits.guarantee > limits.quota) | (limits.quota > frames), Status.RANGE),
-            (usage.promised + limits.guarantee > frames, Status.RANGE),
-            (moves & (usage.used != 0), Status.PENDING),
-        )
-        with m.If(refused):
-            e.answer(refusal)
-        with m.Else():
-            m.d.comb += [usage.set.eq(1), t.replacement.clock.rewind.eq(moves)]
-            m.d.sync += [
-                t.public.bit_select(op.partition, 1).eq(op.public),
-                t.read_masks[op.partition].eq(op.read_mask),
-            ]
-            e.answer(Status.OK)
-
+        _set_partition(m, t, e)
     with m.Case(Kind.DROP_PARTITION):
-        m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
-        t.sweep()
-        e.answer(Status.OK)
-
+        _drop_partition(m, t, e)
     with m.Case(Kind.SET_MODEL):
-        m.d.sync += t.models[op.model].eq(Mux(op.live, ModelState.LIVE, ModelState.READ_ONLY))
-        e.answer(Status.OK)
-
+        _set_model(m, t, e)
     with m.Case(Kind.RETIRE):
-        m.d.comb += [t.model_scopes.op.eq(ScopeOp.BUMP), t.model_scopes.index.eq(op.model)]
-        m.d.sync += t.models[op.model].eq(ModelState.RETIRED)
+        _retire(m, t, e)
+    with m.Case(Kind.SET_EPOCH):
+        _set_epoch(m, t, e)
+
+
+def _open_session(m: Module, t: Tables, e: Emission) -> None:
+    """A new session, bound to this ring."""
+    op = t.op
+    ring = t.ring
+    with m.If(t.sessions.free):
+        m.d.comb += [t.sessions.op.eq(SlotOp.TAKE), t.sessions.new_entry.ring.eq(op.stamp)]
+        m.d.sync += ring.sessions.eq(ring.sessions + 1)
+        e.answer(Status.OK)
+        e.slot(t.sessions.free_slot, t.sessions.free_generation)
+    with m.Else():
+        e.answer(Status.NO_SPACE)
+
+
+def _close_session(m: Module, t: Tables, e: Emission) -> None:
+    """The session dies, and what it has not sealed."""
+    op = t.op
+    ring = t.ring
+    standing = t.standing(op.slot.generation)
+    e.answer(standing)
+    with m.If(standing == Status.OK):
+        t.release_slot(t.sessions)
+        m.d.sync += ring.sessions.eq(ring.sessions - 1)
         t.sweep()
+
+
+def _bind(m: Module, t: Tables, e: Emission) -> None:
+    """A ring in use is lost first, and changes hands once nothing of it is left."""
+    op = t.op
+    target = t.rings[t.ring_index(op.ring)]
+    in_use = target.bound | target.administrative
+    itself = ~op.stamp.registers & (op.ring == op.stamp)
+    quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0) & ~itself
+    with m.If(in_use):
+        t.sweep()
+    with m.If(quiet):
+        m.d.sync += [
+            target.lost.eq(0),
+            target.bound.eq(op.bind == Bind.PARTITION),
+            target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
+            target.partition.eq(op.partition),
+        ]
+        e.answer(Status.OK)
+    with m.Else():
+        m.d.sync += target.lost.eq(target.lost | in_use)
+        e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
+
+
+def _set_partition(m: Module, t: Tables, e: Emission) -> None:
+    """A quota may fall below use; the pool changes only while no frame is used."""
+    op = t.op
+    usage = t.replacement.usage
+    limits, now = op.limits, usage.limits_of
+    frames = Signal.like(limits.quota)
+    with m.Switch(limits.pool):
+        for i, pool in enumerate(t.params.pools):
+            with m.Case(i):
+                m.d.comb += frames.eq(pool.frames)
+    moves = ~usage.configured | (now.pool != limits.pool)
+    refused, refusal = first(
+        ((limits.guarantee > limits.quota) | (limits.quota > frames), Status.RANGE),
+        (usage.promised + limits.guarantee > frames, Status.RANGE),
+        (moves & (usage.used != 0), Status.PENDING),
+    )
+    with m.If(refused):
+        e.answer(refusal)
+    with m.Else():
+        m.d.comb += [usage.set.eq(1), t.replacement.clock.rewind.eq(moves)]
+        m.d.sync += [
+            t.public.bit_select(op.partition, 1).eq(op.public),
+            t.read_masks[op.partition].eq(op.read_mask),
+        ]
         e.answer(Status.OK)
 
-    with m.Case(Kind.SET_EPOCH):
-        with m.If(t.epoch == 0):
-            m.d.sync += t.epoch.eq(op.epoch)
-            e.answer(Status.OK)
-        with m.Else():
-            e.answer(Status.DENIED)
+
+def _drop_partition(m: Module, t: Tables, e: Emission) -> None:
+    """Everything in the partition dies."""
+    op = t.op
+    m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
+    t.sweep()
+    e.answer(Status.OK)
+
+
+def _set_model(m: Module, t: Tables, e: Emission) -> None:
+    """LIVE or READ_ONLY."""
+    op = t.op
+    m.d.sync += t.models[op.model].eq(Mux(op.live, ModelState.LIVE, ModelState.READ_ONLY))
+    e.answer(Status.OK)
+
+
+def _retire(m: Module, t: Tables, e: Emission) -> None:
+    """Everything of the model dies."""
+    op = t.op
+    m.d.comb += [t.model_scopes.op.eq(ScopeOp.BUMP), t.model_scopes.index.eq(op.model)]
+    m.d.sync += t.models[op.model].eq(ModelState.RETIRED)
+    t.sweep()
+    e.answer(Status.OK)
+
+
+def _set_epoch(m: Module, t: Tables, e: Emission) -> None:
+    """Once a life."""
+    op = t.op
+    with m.If(t.epoch == 0):
+        m.d.sync += t.epoch.eq(op.epoch)
+        e.answer(Status.OK)
+    with m.Else():
+        e.answer(Status.DENIED)

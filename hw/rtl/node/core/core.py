@@ -53,8 +53,8 @@ class Core(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but SET_EPOCH before an epoch is set
-    (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID.
+    Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but
+    SET_EPOCH before an epoch is set (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID.
 
     Invariants
     ----------

@@ -11,79 +11,117 @@ from hw.rtl.node.layouts import Kind, State
 
 def cases(m: Module, t: Tables, e: Emission) -> None:
     """The cases of JUDGE."""
-    frame, op, row = t.frame, t.op, t.row
-
     with m.Case(Kind.LANDED):
-        whole = frame.landed == frame.answered
-        t.write_frame(
-            answered=frame.answered + op.count,
-            landed=Mux(whole, frame.landed + op.count - ~op.ok, frame.landed),
-        )
-        with m.If(t.writing & frame.sealing & (row.answered == row.accepted)):
-            e.follow(Kind.SEALED)
-        drained(m, t, e)
-        e.log()
-
+        _landed(m, t, e)
     with m.Case(Kind.SEALED):
-        with m.If(~t.alive):
-            drain(m, t, e)
-        with m.Elif(frame.landed != frame.accepted):
-            drain(m, t, e, seal=Status.MEM_ERROR)
-        with m.Else():
-            t.write_frame(state=State.SEALED, sealing=0)
-            t.note_evictable()
-            e.answer_seal(Status.OK)
-        e.log()
-
+        _sealed(m, t, e)
     with m.Case(Kind.READ_DONE):
-        with m.If(~op.ok & (t.writing | t.sealed)):
-            drain(m, t, e, reads=frame.reads - 1)
-        with m.Else():
-            t.write_frame(reads=frame.reads - 1)
-            t.note_evictable()
-            drained(m, t, e)
-        e.answer(Mux(op.ok, Status.OK, Status.POISON))
-
+        _read_done(m, t, e)
     with m.Case(Kind.DRAINED):
-        t.write_frame(state=Mux(t.worn, State.QUARANTINED, State.FREE))
-        t.lose_use()
-        m.d.comb += [
-            t.replacement.give.eq(~t.worn),
-            t.replacement.usage.quarantine.eq(t.worn),
-            t.replacement.usage.quarantine_pool.eq(t.pool_of(t.index)),
-            t.replacement.give_frame.eq(t.index),
-            t.replacement.give_pool.eq(t.pool_of(t.index)),
-        ]
+        _drained(m, t, e)
+    with m.Case(Kind.STEP_FRAMES):
+        _step_frames(m, t, e)
+    with m.Case(Kind.STEP_SESSIONS):
+        _step_sessions(m, t, e)
+    with m.Case(Kind.STEP_PINS):
+        _step_pins(m, t, e)
+    with m.Case(Kind.LOST):
+        _lost(m, t, e)
+
+
+def _landed(m: Module, t: Tables, e: Emission) -> None:
+    """Memory has answered writes, in order of segments; an error stops the landed prefix."""
+    frame = t.frame
+    op = t.op
+    row = t.row
+    whole = frame.landed == frame.answered
+    t.write_frame(
+        answered=frame.answered + op.count,
+        landed=Mux(whole, frame.landed + op.count - ~op.ok, frame.landed),
+    )
+    with m.If(t.writing & frame.sealing & (row.answered == row.accepted)):
+        e.follow(Kind.SEALED)
+    drained(m, t, e)
+    e.log()
+
+
+def _sealed(m: Module, t: Tables, e: Emission) -> None:
+    """The done bit, or MEM_ERROR, or STALE."""
+    frame = t.frame
+    with m.If(~t.alive):
+        drain(m, t, e)
+    with m.Elif(frame.landed != frame.accepted):
+        drain(m, t, e, seal=Status.MEM_ERROR)
+    with m.Else():
+        t.write_frame(state=State.SEALED, sealing=0)
+        t.note_evictable()
+        e.answer_seal(Status.OK)
+    e.log()
+
+
+def _read_done(m: Module, t: Tables, e: Emission) -> None:
+    """The bytes have left; a damaged block dies."""
+    frame = t.frame
+    op = t.op
+    with m.If(~op.ok & (t.writing | t.sealed)):
+        drain(m, t, e, reads=frame.reads - 1)
+    with m.Else():
+        t.write_frame(reads=frame.reads - 1)
+        t.note_evictable()
+        drained(m, t, e)
+    e.answer(Mux(op.ok, Status.OK, Status.POISON))
+
+
+def _drained(m: Module, t: Tables, e: Emission) -> None:
+    """DRAINING to FREE; a frame with no generation left leaves service."""
+    t.write_frame(state=Mux(t.worn, State.QUARANTINED, State.FREE))
+    t.lose_use()
+    m.d.comb += [
+        t.replacement.give.eq(~t.worn),
+        t.replacement.usage.quarantine.eq(t.worn),
+        t.replacement.usage.quarantine_pool.eq(t.pool_of(t.index)),
+        t.replacement.give_frame.eq(t.index),
+        t.replacement.give_pool.eq(t.pool_of(t.index)),
+    ]
+    e.log()
+
+
+def _step_frames(m: Module, t: Tables, e: Emission) -> None:
+    """The sweep drains a dead block."""
+    m.next = "IDLE"
+    with m.If((t.writing | t.sealed) & ~t.alive):
+        drain(m, t, e)
         e.log()
 
-    with m.Case(Kind.STEP_FRAMES):
-        m.next = "IDLE"
-        with m.If((t.writing | t.sealed) & ~t.alive):
-            drain(m, t, e)
-            e.log()
 
-    with m.Case(Kind.STEP_SESSIONS):
-        m.next = "IDLE"
-        holder = t.rings[t.ring_index(t.owner.ring)]
-        with m.If(t.sessions.used & holder.lost):
-            t.release_slot(t.sessions)
-            m.d.sync += holder.sessions.eq(holder.sessions - 1)
-            t.sweep()
-            e.log()
+def _step_sessions(m: Module, t: Tables, e: Emission) -> None:
+    """A session that lost its ring ends."""
+    m.next = "IDLE"
+    holder = t.rings[t.ring_index(t.owner.ring)]
+    with m.If(t.sessions.used & holder.lost):
+        t.release_slot(t.sessions)
+        m.d.sync += holder.sessions.eq(holder.sessions - 1)
+        t.sweep()
+        e.log()
 
-    with m.Case(Kind.STEP_PINS):
-        m.next = "IDLE"
-        with m.If(t.pins.used & t.rings[t.pin_table].lost):
-            unpin(m, t, e)
-            e.log()
 
-    with m.Case(Kind.LOST):
-        m.next = "IDLE"
-        lost = t.rings[t.ring_index(op.ring)]
-        with m.If(lost.bound | lost.administrative):
-            m.d.sync += lost.lost.eq(1)
-            t.sweep()
-            e.log()
+def _step_pins(m: Module, t: Tables, e: Emission) -> None:
+    """A pin of a lost ring is returned."""
+    m.next = "IDLE"
+    with m.If(t.pins.used & t.rings[t.pin_table].lost):
+        unpin(m, t, e)
+        e.log()
+
+
+def _lost(m: Module, t: Tables, e: Emission) -> None:
+    """A ring is gone: its sessions are dead at once."""
+    op = t.op
+    m.next = "IDLE"
+    lost = t.rings[t.ring_index(op.ring)]
+    with m.If(lost.bound | lost.administrative):
+        m.d.sync += lost.lost.eq(1)
+        t.sweep()
+        e.log()
 
 
 def hands(m: Module, t: Tables) -> None:

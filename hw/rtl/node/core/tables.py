@@ -183,12 +183,12 @@ class Tables:
 
     def note_evictable(self) -> None:
         """Tell the clock of a frame whose row is written: SEALED, held by nothing, with a generation to go."""
-        clock, row = self.replacement.clock, self.row
+        words, row = self.replacement.clock.words, self.row
         held = (row.pins != 0) | (row.reads != 0)
         self.m.d.comb += [
-            clock.mark.eq(1),
-            clock.frame.eq(self.index),
-            clock.evictable.eq((row.state == State.SEALED) & ~held & ~self.worn),
+            words.mark.eq(1),
+            words.frame.eq(self.index),
+            words.evictable.eq((row.state == State.SEALED) & ~held & ~self.worn),
         ]
 
     def unlink(self) -> None:
