@@ -25,6 +25,8 @@ def _frames(core: Core) -> None:
         free = [frame for frame in pool.frames if frame.state is FrameState.FREE]
         invariant(8, len(pool.free) == len(set(map(id, pool.free))), "a frame is FREE twice")
         invariant(8, set(map(id, pool.free)) == set(map(id, free)), "the free list and the FREE frames differ")
+        worn_out = sum(frame.state is FrameState.QUARANTINED for frame in pool.frames)
+        invariant(8, pool.quarantined == worn_out, "{} frames are QUARANTINED, not {}", worn_out, pool.quarantined)
     used = Counter(frame.partition.id for frame in core.frames if frame.partition is not NOBODY)
     for partition in core.partitions:
         invariant(

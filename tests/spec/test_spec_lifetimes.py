@@ -201,6 +201,21 @@ def test_ports_are_told_what_died_and_what_was_stored() -> None:
     ]
 
 
+def test_ports_are_told_of_a_block_that_goes_alone_and_not_again_of_one_that_died_with_its_scope() -> None:
+    bench = Bench()
+    session = bench.open()
+    for key in (1, 2, 3):
+        bench.store(A, session, key)
+    poisoned = bench.core.handle(bench.core.frames[1])
+    bench.heard.clear()
+    bench.must(A_TOO, c.Drop(0, 1))
+    bench.execute(log.ReadDone(A, bench.ask(A, c.Read(poisoned, 0, 1)), ok=False))
+    bench.must(REGISTERS, c.DropPartition(0))
+    bench.settle()
+    gone = [(m.port, m.key) for m in bench.heard if isinstance(m, c.Event) and not m.stored]
+    assert gone == [(0, 1), (1, 1), (0, 2), (1, 2)]
+
+
 # Parked reads
 
 

@@ -165,6 +165,10 @@ def test_range_comes_before_the_rest() -> None:
     assert bench.do(A_FAR, c.Alloc(0, 2, 4096, session)).status is Status.PENDING
     assert bench.do(A, c.Alloc(0, 1, 4097, session)).status is Status.RANGE, "not PENDING for the key"
     assert bench.do(A_TOO, c.Read(handle, 0, 3)).status is Status.RANGE, "not PENDING for the seal"
+    assert bench.do(A_FAR, c.Write(handle, 2, b"x")).status is Status.RANGE, "not PENDING for the fence"
+    assert bench.do(A_FAR, c.Write(handle, 0, b"x")).status is Status.PENDING, "not WRITE_ONCE"
+    assert bench.do(A_FAR, c.AnswerFence(session, 0)).status is Status.RANGE
+    assert bench.do(A_FAR, c.AnswerFence(session, 1)).status is Status.PENDING
     bench.must(A, seal(handle, block_bytes(1)))
     assert bench.do(A, c.Write(handle, 1, b"x")).status is Status.RANGE
     assert bench.do(A, c.Write(handle, 0, b"x")).status is Status.WRITE_ONCE

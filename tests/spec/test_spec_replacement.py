@@ -165,7 +165,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def refuse(seed: int, victims: int) -> None:
     """Traffic on small queues and short generations."""
-    tables = replace(SMALL.tables, victims=victims, scan_frames=3, scan_steps=1, generation_bits=4)
+    tables = replace(SMALL.tables, victims=victims, scan_frames=4, scan_steps=1, generation_bits=4)
     fuzz(replace(SMALL, tables=tables), seed, 12_000, audit_every=64)
 
 
@@ -222,6 +222,21 @@ def test_borrowed_frames_go_back_to_whoever_is_guaranteed_them() -> None:
     for key in range(10, 14):
         bench.store(B, b, key)
         assert bench.core.partitions[1].used >= min(2, key - 9)
+
+
+def test_what_is_worn_out_is_not_lent() -> None:
+    bench = Bench(tiny(generation_bits=2))
+    a, b = bench.open(A), bench.open(B)
+    for key in range(6):
+        bench.must(A, c.Abort(bench.alloc(A, a, key)))
+        bench.settle()
+    bench.must(REGISTERS, c.SetPartition(1, quota=4, guarantee=2))
+    while bench.core.pools[0].quarantined < 2:
+        bench.must(A, c.Abort(bench.alloc(A, a, 9)))
+        bench.settle()
+    assert bench.do(A, c.Alloc(0, 9, 1, a)).status is Status.NO_SPACE, "two are left, and guaranteed"
+    bench.alloc(B, b, 1)
+    bench.alloc(B, b, 2)
 
 
 def test_the_partition_furthest_above_its_guarantee_gives_and_the_lowest_of_equals() -> None:

@@ -117,6 +117,18 @@ def test_a_loss_from_outside_is_cleaned_up() -> None:
     assert host.ask(REGISTERS, c.Bind(A, 1)).status is Status.OK
 
 
+def test_what_a_lost_ring_had_queued_can_be_ended_before_the_ring_changes_hands() -> None:
+    host = Host()
+    tags = [host.submit(A, command) for command in (c.Lookup(0, [1, 2], LookupMode.BITMAP), c.OpenSession())]
+    other = host.submit(A_FAR, c.OpenSession())
+    host.hear(host.scheduler.step())
+    host.hear(host.scheduler.inject(log.Lost(A)))
+    host.hear(host.scheduler.flush(A))
+    assert [host.answers[tag].status for tag in tags] == [Status.UNAVAILABLE] * 2
+    host.drain()
+    assert host.answers[other].status is Status.OK
+
+
 def test_what_waits_is_outstanding_and_the_scheduler_idle() -> None:
     host = Host()
     handle = host.alloc(1)

@@ -1,0 +1,134 @@
+"""EVENT: every block that was announced as stored is announced once as gone, unless its scope took it along."""
+
+import pytest
+from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal, tiny
+
+from hw.params import commands as c
+from hw.params import orderlog as log
+from hw.params.commands import Completion, Event, Invalidate, Message
+from hw.params.protocol import REGISTERS, Handle, Status
+
+
+def told(bench: Bench) -> list[Message]:
+    """What the ports have been told unasked."""
+    return [message for message in bench.heard if isinstance(message, Message)]
+
+
+def damaged(bench: Bench, handle: Handle) -> None:
+    """Memory returns a block damaged."""
+    tag = bench.ask(A, c.Read(handle, 0, 1))
+    bench.execute(log.ReadDone(A, tag, ok=False))
+    assert bench.answered(A, tag).status is Status.POISON
+
+
+def dropped(bench: Bench, handle: Handle) -> None:
+    """The block's own partition drops it."""
+    assert bench.do(A_FAR, c.Drop(0, 1)).status is Status.OK
+
+
+def gone(handle: Handle, key: int = 1) -> list[Message]:
+    """Both ports of partition 0 hear that a block of it has gone."""
+    return [Event(port, stored=False, partition=0, model=0, key=key, handle=handle) for port in (0, 1)]
+
+
+@pytest.mark.parametrize("end", [damaged, dropped])
+def test_the_ports_are_told_of_a_sealed_block_that_goes_alone(end) -> None:  # type: ignore[no-untyped-def]
+    bench = Bench()
+    handle = bench.store(A, bench.open(), 1)
+    bench.heard.clear()
+    end(bench, handle)
+    assert told(bench) == gone(handle)
+    bench.settle()
+    assert told(bench) == gone(handle), "once"
+
+
+def test_readers_of_a_public_partition_are_told_too() -> None:
+    bench = Bench()
+    handle = bench.store(B, bench.open(B), 1)
+    bench.heard.clear()
+    bench.must(B, c.Drop(0, 1))
+    assert told(bench) == [Event(port, stored=False, partition=1, model=0, key=1, handle=handle) for port in (0, 1)]
+
+
+def test_the_others_are_not_told() -> None:
+    bench = Bench()
+    bench.store(A, bench.open(), 1)
+    bench.must(REGISTERS, c.SetPartition(1, quota=4))
+    bench.must(REGISTERS, c.Bind(A_FAR, c.Binding.NONE))
+    bench.heard.clear()
+    bench.must(A, c.Drop(0, 1))
+    assert [message.port for message in told(bench)] == [0], "port 1 has rings of the other partition only"
+
+
+def test_what_was_never_stored_does_not_go() -> None:
+    bench = Bench()
+    session = bench.open()
+    dropping, aborting, failing = (bench.alloc(A, session, key) for key in (1, 2, 3))
+    bench.must(A, c.Write(failing, 0, block_bytes(1)))
+    assert bench.do(A, c.Seal(failing, 512, 0)).status is Status.CRC
+    bench.must(A, c.Drop(0, 1))
+    bench.must(A, c.Abort(aborting))
+    assert told(bench) == []
+    assert bench.do(A, c.Abort(dropping)).status is Status.STALE
+
+
+@pytest.mark.parametrize("death", [c.DropPartition(0), c.Retire(0)], ids=["partition", "model"])
+def test_of_what_a_scope_took_along_the_ports_know_already(death: c.Command) -> None:
+    bench = Bench()
+    handle = bench.store(A, bench.open(), 1)
+    tag = bench.ask(A, c.Read(handle, 0, 1))
+    bench.heard.clear()
+    bench.must(REGISTERS, death)
+    bench.execute(log.ReadDone(A, tag, ok=False))
+    bench.settle()
+    assert {type(message) for message in told(bench)} == {Invalidate}
+
+
+def test_the_eviction_of_a_block_is_told_as_before() -> None:
+    bench = Bench()
+    session = bench.open()
+    handle = [bench.store(A, session, key) for key in (1, 2, 3, 4)][0]
+    bench.heard.clear()
+    bench.alloc(A, session, 5)
+    assert told(bench) == gone(handle)
+
+
+def test_whoever_listens_knows_what_is_there(seed: int) -> None:
+    """Port 0, told of all partitions, holds the same list of sealed blocks as the slice."""
+    bench = Bench(tiny(partitions=2))
+    listed: dict[Handle, int] = {}
+    session = bench.open()
+    data = block_bytes(1)
+    for step in range(60):
+        key = (seed + step * 7) % 11
+        handle = bench.do(A, c.Alloc(0, key, len(data), session)).handle
+        assert handle is not None
+        if bench.do(A, c.Write(handle, 0, data)).status is Status.OK:
+            bench.do(A, seal(handle, data))
+        if step % 5 == 0:
+            bench.do(A_FAR, c.Drop(0, (key + 3) % 11))
+        if step % 7 == 0 and bench.look(A, key) is Status.HIT:
+            damaged(bench, handle)
+    for message in told(bench):
+        if isinstance(message, Event) and message.port == 0:
+            assert (message.handle in listed) != message.stored
+            if message.stored:
+                listed[message.handle] = message.key
+            else:
+                del listed[message.handle]
+    sealed = {bench.core.handle(f): f.tag.key for f in bench.core.frames if f.state.name == "SEALED"}
+    assert listed == sealed and sealed
+
+
+def test_in_traffic_nothing_goes_twice_and_nothing_that_was_not_stored(seed: int) -> None:
+    _, _, heard = fuzz(SMALL, seed, 3000)
+    stored: set[Handle] = set()
+    lost: set[Handle] = set()
+    for output in heard:
+        if isinstance(output, Completion):
+            continue
+        if isinstance(output, Event):
+            (stored if output.stored else lost).add(output.handle)
+    assert lost, "something went"
+    repeated = [o for o in heard if isinstance(o, Event) and not o.stored]
+    assert len({(o.port, o.handle) for o in repeated}) == len(repeated)
