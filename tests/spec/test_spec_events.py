@@ -1,12 +1,16 @@
 """EVENT: every block that was announced as stored is announced once as gone, unless its scope took it along."""
 
+from collections.abc import Callable
+
 import pytest
-from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal, tiny
+from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal
+from test_spec_mutants import mutate
 
 from hw.params import commands as c
 from hw.params import orderlog as log
-from hw.params.commands import Completion, Event, Invalidate, Message
+from hw.params.commands import Binding, Command, Event, Invalidate, Message
 from hw.params.protocol import REGISTERS, Handle, Status
+from pymodel.spec.core import Core
 
 
 def told(bench: Bench) -> list[Message]:
@@ -32,7 +36,7 @@ def gone(handle: Handle, key: int = 1) -> list[Message]:
 
 
 @pytest.mark.parametrize("end", [damaged, dropped])
-def test_the_ports_are_told_of_a_sealed_block_that_goes_alone(end) -> None:  # type: ignore[no-untyped-def]
+def test_the_ports_are_told_of_a_sealed_block_that_goes_alone(end: Callable[[Bench, Handle], None]) -> None:
     bench = Bench()
     handle = bench.store(A, bench.open(), 1)
     bench.heard.clear()
@@ -54,7 +58,7 @@ def test_the_others_are_not_told() -> None:
     bench = Bench()
     bench.store(A, bench.open(), 1)
     bench.must(REGISTERS, c.SetPartition(1, quota=4))
-    bench.must(REGISTERS, c.Bind(A_FAR, c.Binding.NONE))
+    bench.must(REGISTERS, c.Bind(A_FAR, Binding.NONE))
     bench.heard.clear()
     bench.must(A, c.Drop(0, 1))
     assert [message.port for message in told(bench)] == [0], "port 1 has rings of the other partition only"
@@ -73,7 +77,7 @@ def test_what_was_never_stored_does_not_go() -> None:
 
 
 @pytest.mark.parametrize("death", [c.DropPartition(0), c.Retire(0)], ids=["partition", "model"])
-def test_of_what_a_scope_took_along_the_ports_know_already(death: c.Command) -> None:
+def test_of_what_a_scope_took_along_the_ports_know_already(death: Command) -> None:
     bench = Bench()
     handle = bench.store(A, bench.open(), 1)
     tag = bench.ask(A, c.Read(handle, 0, 1))
@@ -87,7 +91,7 @@ def test_of_what_a_scope_took_along_the_ports_know_already(death: c.Command) -> 
 def test_the_eviction_of_a_block_is_told_as_before() -> None:
     bench = Bench()
     session = bench.open()
-    handle = [bench.store(A, session, key) for key in (1, 2, 3, 4)][0]
+    handle, *_ = [bench.store(A, session, key) for key in (1, 2, 3, 4)]
     bench.heard.clear()
     bench.alloc(A, session, 5)
     assert told(bench) == gone(handle)
@@ -95,7 +99,7 @@ def test_the_eviction_of_a_block_is_told_as_before() -> None:
 
 def test_whoever_listens_knows_what_is_there(seed: int) -> None:
     """Port 0, told of all partitions, holds the same list of sealed blocks as the slice."""
-    bench = Bench(tiny(partitions=2))
+    bench = Bench()
     listed: dict[Handle, int] = {}
     session = bench.open()
     data = block_bytes(1)
@@ -123,12 +127,31 @@ def test_whoever_listens_knows_what_is_there(seed: int) -> None:
 def test_in_traffic_nothing_goes_twice_and_nothing_that_was_not_stored(seed: int) -> None:
     _, _, heard = fuzz(SMALL, seed, 3000)
     stored: set[Handle] = set()
-    lost: set[Handle] = set()
-    for output in heard:
-        if isinstance(output, Completion):
-            continue
-        if isinstance(output, Event):
-            (stored if output.stored else lost).add(output.handle)
-    assert lost, "something went"
-    repeated = [o for o in heard if isinstance(o, Event) and not o.stored]
-    assert len({(o.port, o.handle) for o in repeated}) == len(repeated)
+    gone: list[tuple[int, Handle]] = []
+    for event in heard:
+        if isinstance(event, Event) and event.stored:
+            stored.add(event.handle)
+        elif isinstance(event, Event):
+            assert event.handle in stored
+            gone.append((event.port, event.handle))
+    assert gone and len(set(gone)) == len(gone)
+
+
+ALONE = "frame.state is FrameState.SEALED and self.alive(frame)"
+MUTANTS = {
+    "keeps silent": (ALONE, "False", lambda: test_the_ports_are_told_of_a_sealed_block_that_goes_alone(dropped)),
+    "tells of what was never stored": (ALONE, "self.alive(frame)", test_what_was_never_stored_does_not_go),
+    "tells of dead blocks": (
+        ALONE,
+        "frame.state is FrameState.SEALED",
+        lambda: test_of_what_a_scope_took_along_the_ports_know_already(c.DropPartition(0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_drain_that_tells_too_little_or_too_much_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, test = MUTANTS[name]
+    mutate(monkeypatch, Core.drain, old, new)
+    with pytest.raises(AssertionError, match="assert"):
+        test()

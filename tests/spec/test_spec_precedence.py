@@ -1,10 +1,15 @@
-"""RANGE stands before PENDING and WRITE_ONCE: what can never be right is told first, to whoever has the right to ask."""
+"""RANGE stands before PENDING and WRITE_ONCE: what can never be right is told first, to whoever may ask."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from specbench import A_FAR, A_TOO, SEGMENT, A, Bench, block_bytes, moving, seal
+from test_spec_mutants import mutate
 
 from hw.params import commands as c
 from hw.params.protocol import Handle, Status
+from pymodel.spec import blocks, sessions
 
 FULL = b"x" * SEGMENT
 
@@ -95,3 +100,40 @@ def test_no_count_is_out_of_range_where_nobody_has_asked() -> None:
     session = bench.open()
     bench.must(A, c.Write(bench.alloc(A, session, 1), 0, FULL))
     assert bench.do(A, c.AnswerFence(session, 0)).status is Status.STALE
+
+
+STAND_ASIDE = "require(verdict is Status.OK, verdict)"
+MUTANTS: dict[str, tuple[Callable[..., Any], str, str, Callable[[], None]]] = {
+    "a write waits for the fence first": (
+        blocks.write,
+        "short = frame.length < frame.accepted * size",
+        f"{STAND_ASIDE}; short = frame.length < frame.accepted * size",
+        test_the_new_ring_is_told_range_before_pending_and_pending_before_write_once,
+    ),
+    "a write is write once first": (
+        blocks.write,
+        "short = frame.length < frame.accepted * size",
+        "require(segment >= frame.accepted, Status.WRITE_ONCE); short = frame.length < frame.accepted * size",
+        lambda: test_a_write_below_accepted_that_leaves_the_block_is_out_of_range(False),
+    ),
+    "a short segment is followed": (
+        blocks.write,
+        "short = frame.length < frame.accepted * size",
+        "short = 0",
+        test_nothing_follows_a_short_segment,
+    ),
+    "an answer waits for the fence first": (
+        sessions.answer_fence,
+        "fence = found(session.fence, Status.STALE)",
+        f"fence = found(session.fence, Status.STALE); {STAND_ASIDE}",
+        test_the_answer_to_a_fence_is_out_of_range_before_it_is_pending,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_guards_in_another_order_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, old, new, test = MUTANTS[name]
+    mutate(monkeypatch, function, old, new)
+    with pytest.raises(AssertionError, match="assert"):
+        test()
