@@ -9,7 +9,7 @@ from typing import Any
 
 from hw.params.errors import ParameterError
 from hw.params.params import PRESETS, Params, PoolParams
-from hw.params.section import Section
+from hw.params.section import Section, check
 
 
 def names() -> Iterator[tuple[str, type[Section]]]:
@@ -30,26 +30,38 @@ def _unknown(name: str, where: str) -> ParameterError:
 def _value(text: str) -> Any:
     """A TOML value, or else the text itself."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        read = tomllib.loads(f"value = {text}")
+    except ValueError:
         return text
+    return read["value"] if read.keys() == {"value"} else text
+
+
+def _line(text: str) -> str:
+    """A text as one line of a message."""
+    return text if text.isprintable() else repr(text)
 
 
 def _read(config: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(config.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ParameterError(f"{config}: cannot be read ({error.strerror}), expected a TOML parameter file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(
+            f"{_line(str(config))}: cannot be read ({error.strerror}), expected a TOML parameter file"
+        ) from error
+    except ValueError as error:
         reason = str(error).splitlines()[0]
-        raise ParameterError(f"{config}: not a TOML parameter file ({reason})") from error
+        raise ParameterError(f"{_line(str(config))}: not a TOML parameter file ({reason})") from error
 
 
 def _flatten(where: str, tree: Any, prefix: str = "") -> Iterator[tuple[str, str, Any]]:
-    """(place, dotted name, value) for every leaf of a parameter file; arrays of tables are numbered."""
-    if isinstance(tree, dict):
-        items: Iterator[tuple[Any, Any]] | Any = tree.items()
-    elif isinstance(tree, list) and all(isinstance(item, dict) for item in tree):
+    """(place, dotted name, value) for every leaf of a parameter file; arrays of tables are numbered.
+
+    Empty tables and arrays are leaves too.
+    """
+    items: Iterator[tuple[Any, Any]] | Any
+    if isinstance(tree, dict) and (tree or not prefix):
+        items = tree.items()
+    elif isinstance(tree, list) and tree and all(isinstance(item, dict) for item in tree):
         items = enumerate(tree)
     else:
         yield where, prefix, tree
@@ -58,21 +70,34 @@ def _flatten(where: str, tree: Any, prefix: str = "") -> Iterator[tuple[str, str
         yield from _flatten(where, value, f"{prefix}.{name}" if prefix else str(name))
 
 
+def _within(node: Any, part: str) -> Any:
+    """What is called ``part`` in a table or an array, or None; the first number beyond an array of pools adds one."""
+    if isinstance(node, list) and part.isdecimal() and int(part) <= len(node):
+        if int(part) == len(node):
+            node.append(asdict(PoolParams()))
+        return node[int(part)]
+    return node.get(part) if isinstance(node, dict) else None
+
+
 def _assign(tree: dict[str, Any], where: str, name: str, value: Any) -> None:
-    """Set the leaf ``name`` of ``tree``; the first pool number beyond those there adds a pool."""
+    """Set the leaf ``name`` of ``tree``. An empty table changes nothing in a section or pool."""
     *path, leaf = name.split(".")
     node: Any = tree
     for part in path:
-        if isinstance(node, list) and part.isdecimal() and int(part) <= len(node):
-            if int(part) == len(node):
-                node.append(asdict(PoolParams()))
-            node = node[int(part)]
-        elif isinstance(node, dict) and part in node:
-            node = node[part]
-        else:
-            raise _unknown(name, where)
-    if not isinstance(node, dict) or leaf not in node or isinstance(node[leaf], dict | list):
+        node = _within(node, part)
+    present = _within(node, leaf)
+    if present is None:
         raise _unknown(name, where)
+    if isinstance(present, dict | list):
+        if isinstance(present, list) or value != {}:
+            example = next(known for known, section in names() if section.section == name.split(".", 1)[0])
+            raise ParameterError(f"{where}: {name} = {value!r}, expected its parameters, for example {example}")
+        return
+    section = next(section for _, section in names() if section.section == path[0])
+    try:
+        check(name, next(f for f in fields(section) if f.name == leaf), value)
+    except ParameterError as error:
+        raise ParameterError(f"{where}: {error}") from None
     node[leaf] = value
 
 
@@ -83,12 +108,13 @@ def load_params(config: Path | None = None, overrides: Sequence[str] = ()) -> Pa
     first number beyond the preset's adds a pool. Raises ParameterError, in one line, for a file that cannot be read,
     an unknown name (with the nearest known one), a value out of range and a contradiction.
     """
-    given = [] if config is None else list(_flatten(str(config), _read(config)))
+    given = [] if config is None else list(_flatten(_line(str(config)), _read(config)))
     for text in overrides:
         name, equals, value = text.partition("=")
+        where = f"--set {_line(text)}"
         if not equals or not name:
-            raise ParameterError(f"--set {text}: expected NAME=VALUE, for example replay.seed=7")
-        given.append((f"--set {text}", name.strip(), _value(value)))
+            raise ParameterError(f"{where}: expected NAME=VALUE, for example replay.seed=7")
+        given.append((where, name.strip(), _value(value)))
 
     preset = PRESETS["DEFAULT"]
     for where, name, value in given:

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import NamedTuple, Self
 
+from hw.params.errors import InputError
+
 
 class Status(IntEnum):
     """How a command, or one item of a batched command, ended.
@@ -143,13 +145,19 @@ REGISTERS = RingId(port=-1, ring=0)
 
 
 def _pack(values: tuple[int, ...], widths: tuple[int, ...]) -> int:
+    """The word of an identifier; InputError for a value that would run over into its neighbour."""
     word = 0
     for value, width in zip(values, widths, strict=True):
+        if not 0 <= value < 1 << width:
+            raise InputError(f"{values}: {value} does not fit its {width} bits")
         word = word << width | value
     return word
 
 
 def _unpack(word: int, widths: tuple[int, ...]) -> list[int]:
+    """The values of an identifier's word; InputError for a word of more bits."""
+    if not 0 <= word < 1 << sum(widths):
+        raise InputError(f"identifier {word:#x}: expected a word of {sum(widths)} bits")
     values = []
     for width in reversed(widths):
         values.append(word & ((1 << width) - 1))

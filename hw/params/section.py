@@ -53,4 +53,7 @@ class Section:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            check(f"{self.section}.{f.name}", f, getattr(self, f.name))
+            value = getattr(self, f.name)
+            check(f"{self.section}.{f.name}", f, value)
+            if f.type is float:
+                object.__setattr__(self, f.name, float(value) + 0.0)  # one form of each number: no 1, no -0.0

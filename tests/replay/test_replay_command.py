@@ -153,7 +153,7 @@ BAD_ARGUMENTS = [
     (["--set", "replay.ports=8"], "replay.ports = 8 exceeds tables.ports = 4"),
     (["--set", "replay.partitions=8"], "replay.partitions = 8 exceeds tables.rings_per_port = 4"),
     (["--set", "tables.sessions=7"], "replay.in_flight = 8 exceeds tables.sessions = 7"),
-    (["--set", "replay.guarantee=1", "--set", "replay.quota=0.5"], "replay.guarantee = 1 of an equal share"),
+    (["--set", "replay.guarantee=1", "--set", "replay.quota=0.5"], "replay.guarantee = 1.0 of an equal share"),
     (["--set", "replay.lose_port_at=0.5"], "replay.ports of 2 or more"),
     (["--set", "replay.retire_model_at=0.5"], "replay.models of 2 or more"),
     (["--limit", "0"], "expected at least 1"),
