@@ -14,6 +14,9 @@ from hw.params.section import Section, param
 SLOTS_PER_FRAME = 1.25
 """Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
 
+COVER = 1.25
+"""Bytes in flight per latency times bandwidth, as in the targets of design.md."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryParams(Section):
@@ -24,6 +27,14 @@ class MemoryParams(Section):
         4096, "unit of striping, burst, CRC, transform, progress", low=512, high=4096, unit="bytes", power_of_two=True
     )
     beat_bytes: int = param(64, "word of the data path", low=16, high=128, unit="bytes", power_of_two=True)
+    channels: int = param(8, "memory channels", low=1, high=32, power_of_two=True)
+    latency_cycles: int = param(
+        128, "memory latency that the bursts in flight are to cover", low=1, high=1024, unit="cycles"
+    )
+    read_segments: int = param(
+        0, "reads in flight for a port on a channel, each with a buffer and an AXI ID; 0: by the latency", low=0, high=64
+    )
+    waiting_reads: int = param(4, "READs that wait at a port", low=2, high=64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +132,8 @@ class Params:
             self.cam_sets & (self.cam_sets - 1) == 0, f"cam.sets = {cam.sets}, expected a power of two, or 0 to derive"
         )
         require(
-            self.cam_slots >= self.frames,
-            f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames, expected a slot a frame",
+            self.cam_slots > self.frames,
+            f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames, expected more slots than frames",
         )
         largest = 0
         for i, pool in enumerate(self.pools):
@@ -167,6 +178,26 @@ class Params:
         return self.cam.banks * self.cam_sets * self.cam.ways
 
     @property
+    def segment_beats(self) -> int:
+        """Beats of a whole segment."""
+        return self.memory.segment_bytes // self.memory.beat_bytes
+
+    @property
+    def write_bursts(self) -> int:
+        """Writes in flight on a channel, each with an AXI ID: 1.25 x latency in beats, and the one being sent."""
+        return 1 + math.ceil(COVER * self.memory.latency_cycles / self.segment_beats)
+
+    @property
+    def read_segments(self) -> int:
+        """Reads in flight for a port on a channel: as given, or the share of as many as the writes, at least two.
+
+        All ports together keep a channel busy, and all channels together a port: the fewer of them decide the share.
+        """
+        if self.memory.read_segments:
+            return self.memory.read_segments
+        return max(2, math.ceil(self.write_bursts / min(self.tables.ports, self.memory.channels)))
+
+    @property
     def rings(self) -> int:
         """Rings of a slice, over all ports."""
         return self.tables.ports * self.tables.rings_per_port
@@ -178,7 +209,7 @@ class Params:
 
 
 TINY = Params(
-    memory=MemoryParams(segment_bytes=512, beat_bytes=16),
+    memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=2, latency_cycles=32, waiting_reads=2),
     cam=CamParams(banks=2, ways=2, sets=2),
     pools=(PoolParams(frame_bytes=4096, frames=4),),
     tables=TableParams(
@@ -203,7 +234,7 @@ DEFAULT = Params()
 """A slice of 16,384 frames of 4 MiB."""
 
 LARGE = Params(
-    memory=MemoryParams(beat_bytes=128),
+    memory=MemoryParams(beat_bytes=128, channels=32),
     pools=(PoolParams(frame_bytes=4 << 20, frames=1 << FRAME_BITS),),
     tables=TableParams(ports=8, partitions=64, models=256, sessions=16384, parked_reads=256),
 )

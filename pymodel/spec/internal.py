@@ -159,10 +159,11 @@ def step_frames(core: Core, op: log.Step) -> None:
 
 
 def step_sessions(core: Core, op: log.Step) -> None:
-    """A session that lost its ring ends; one that lost the ring it was moving to stays."""
+    """A session that lost its ring ends; one that lost the ring it was moving to stays, unless it had been given up."""
     session = present(core.sessions.at(op.slot), "session {} is free", op.slot)
     legal(forsaken(session), "session {} has lost no ring", op.slot)
-    if session.ring.lost:
+    fence = session.fence
+    if session.ring.lost or (fence is not None and fence.writes is not None):
         core.end_session(op.slot)
     else:
         fence = close_fence(core, op.slot, session)

@@ -172,10 +172,8 @@ class Monitor:
             ledger.end_session(op.slot)
         elif isinstance(op, log.Step) and op.hand is Hand.SESSIONS:
             _, ring = ledger.sessions[op.slot]
-            if ring in ledger.lost:
+            if ring in ledger.lost or op.slot in ledger.fences:
                 ledger.end_session(op.slot)
-            else:
-                ledger.fences.pop(op.slot, None)
         elif isinstance(op, log.Step) and op.hand is Hand.PINS:
             assert op.ring is not None, "the hand over pins says whose"
             invariant(5, op.ring in ledger.lost, "a hand takes pins of {}, which is not lost", op.ring)

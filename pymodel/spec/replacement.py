@@ -11,7 +11,8 @@ class Replacement:
     """Chooses frames; changes nothing but hands, queues and reference bits.
 
     Below its quota a partition takes the oldest FREE frame, else a victim of the partition that is furthest above its
-    guarantee (ties: lowest id); at its quota, a victim of its own. Frames that others are guaranteed are not borrowed.
+    guarantee (ties: lowest id), and one of its own if that has none: nobody can hold up another by holding all that is
+    his. At its quota it takes a victim of its own. Frames that others are guaranteed are not borrowed.
     Dead blocks need no rule of their own: the sweep makes their frames FREE, and FREE frames go first.
     """
 
@@ -32,7 +33,9 @@ class Replacement:
             return self._victim(partition)
         if pool.free and (partition.used < partition.guarantee or self.borrowed(pool) < self.lendable(pool)):
             return pool.free[0]
-        return self._victim(self._donor(partition))
+        donor = self._donor(partition)
+        victim = self._victim(donor)
+        return self._victim(partition) if victim is None and donor is not partition else victim
 
     def borrowed(self, pool: Pool) -> int:
         """Frames of ``pool`` that partitions hold above their guarantees."""

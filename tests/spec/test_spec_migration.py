@@ -120,6 +120,16 @@ def test_loss_of_the_new_ring_before_the_answer_leaves_the_session_where_it_was(
 # Corners
 
 
+def test_a_session_given_up_for_a_ring_that_is_lost_then_ends() -> None:
+    bench = Bench()
+    session, handle = moving(bench)
+    bench.must(A, c.AnswerFence(session, 2))
+    bench.lose(A_FAR)
+    bench.settle()
+    assert bench.do(A, c.Write(handle, 1, block_bytes(1))).status is Status.STALE
+    assert bench.do(A, c.CloseSession(session)).status is Status.STALE
+
+
 def test_the_old_ring_goes_on_until_it_answers() -> None:
     bench = Bench()
     session, handle = moving(bench)

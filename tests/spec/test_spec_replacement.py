@@ -250,6 +250,18 @@ def test_the_partition_furthest_above_its_guarantee_gives_and_the_lowest_of_equa
     assert used(bench) == (2, 2), "now the other one"
 
 
+def test_who_pins_all_that_is_his_holds_up_nobody() -> None:
+    bench, a, b = configured(quota_a=4, quota_b=4)
+    bench.must(REGISTERS, c.SetPartition(0, quota=4, guarantee=1))
+    for key in range(2):
+        bench.store(A, a, key)
+        bench.store(B, b, key)
+        bench.pin(B, key)
+    bench.store(A, a, 9)
+    assert used(bench) == (2, 2), "B is furthest above, but holds everything: A takes its own"
+    assert bench.look(A, 0) is Status.MISS
+
+
 def test_draining_frames_count_against_the_quota() -> None:
     bench, a, _ = configured(quota_a=1, quota_b=4)
     bench.store(A, a, 1)

@@ -15,7 +15,7 @@ class Replacement(wiring.Component):
     """Chooses frames, as `pymodel.spec.replacement.Replacement` does.
 
     Below its quota a partition takes the oldest FREE frame of its pool, if it is entitled to one, else a victim of the
-    partition that is furthest above its guarantee; at its quota, a victim of its own.
+    partition that is furthest above its guarantee, or else one of its own; at its quota, a victim of its own.
 
     Parameters
     ----------
@@ -105,6 +105,7 @@ class Replacement(wiring.Component):
             usage.query.eq(self.partition),
             self.frame.eq(Mux(self.evict, clock.victim, free.item)),
         ]
+        other = ~usage.full & (usage.donor != self.partition)
         with m.FSM():
             with m.State("IDLE"), m.If(self.choose):
                 m.d.sync += self.done.eq(0)
@@ -121,6 +122,13 @@ class Replacement(wiring.Component):
                     m.d.comb += clock.start.eq(1)
                     m.next = "SEARCH"
             with m.State("SEARCH"), m.If(clock.done):
+                with m.If(~clock.found & other):
+                    m.d.comb += [clock.start.eq(1), clock.partition.eq(self.partition)]
+                    m.next = "OWN"
+                with m.Else():
+                    m.d.sync += [self.done.eq(1), self.found.eq(clock.found), self.evict.eq(1)]
+                    m.next = "IDLE"
+            with m.State("OWN"), m.If(clock.done):
                 m.d.sync += [self.done.eq(1), self.found.eq(clock.found), self.evict.eq(1)]
                 m.next = "IDLE"
         return m
