@@ -21,12 +21,14 @@ def combinational_inputs(component: wiring.Component, outputs: str, inputs: str)
 
 
 def lut4_levels(component: wiring.Component) -> int:
-    """Return the most four-input look-up tables in a row on any path between ports and registers.
+    """Return the most four-input look-up tables in a row on any path between ports, registers and memories.
 
-    For a component without memories. The mapping is for depth: Yosys's own script shares terms of wide parities and
-    takes up to twice as many levels.
+    The mapping is for depth: Yosys's own script shares terms of wide parities and takes up to twice as many levels.
     """
-    passes = ("synth -flatten -noabc", "abc -lut 4 -script +strash;dch;if;mfs2", "opt_clean")
+    passes = (
+        *("proc", "flatten", "opt -full", "wreduce", "alumacc", "opt", "memory_collect", "opt -full"),
+        *("techmap t:$mem_v2 %n", "opt", "abc -lut 4 -script +strash;dch;if;mfs2", "opt_clean"),
+    )
     length = re.search(r"Longest topological path in \S+ \(length=(\d+)\)", _yosys(component, passes, "ltp -noff"))
     if not length:
         raise KvnodeError("yosys reported no longest path")

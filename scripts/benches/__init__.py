@@ -1,6 +1,7 @@
 """The benchmarks of `kvnode bench`: one module each, named as on the command line, with a `run(trace)`.
 
-`run` takes the path of a trace or None and returns a `Result`. Its docstring says what is measured, against what.
+`run` takes the path of a trace or None and returns a `Result`. Its docstring says what is measured, against what. Its
+keywords, if it has any, are numbers that `--set` changes.
 """
 
 from dataclasses import dataclass

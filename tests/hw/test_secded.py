@@ -88,7 +88,9 @@ class Coder(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("code", [*map(secded, (1, 4, 16)), uncoded(4)], ids=lambda code: f"{code.bits},{code.data_bits}")
+@pytest.mark.parametrize(
+    "code", [*map(secded, (1, 4, 16)), uncoded(4)], ids=lambda code: f"{code.bits},{code.data_bits}"
+)
 def test_logic_agrees(code: Code) -> None:
     dut = Coder(code)
     mask = (1 << code.data_bits) - 1
