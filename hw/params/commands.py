@@ -5,7 +5,7 @@ integers. LOOKUP and WRITE are batched: n single operations in order, each taken
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import ClassVar
 
@@ -210,6 +210,15 @@ class Completion:
     handles: list[Handle | None] = field(default_factory=list)
     pins: list[PinId | None] = field(default_factory=list)
     data: bytes = b""
+
+    def __repr__(self) -> str:
+        """The fields that are not empty, data by its length."""
+        shown = [f"{self.status.name} for tag {self.tag} of {self.ring}"]
+        values = ((f.name, getattr(self, f.name)) for f in fields(self)[3:-1])
+        shown += [f"{name}={value}" for name, value in values if value]
+        if self.data:
+            shown.append(f"{len(self.data)} bytes")
+        return f"<{', '.join(shown)}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
+from hw.params.errors import InputError
 from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
 from sw.driver.device import Device, Ticket
 from sw.driver.errors import BufferMismatch, CommandFailed
@@ -37,9 +38,14 @@ def as_bytes(buffer: Buffer, *, writable: bool = False) -> memoryview:
     if isinstance(buffer, np.ndarray):
         if not buffer.flags.c_contiguous:
             raise BufferMismatch(f"array of shape {buffer.shape} is not contiguous, expected C order without gaps")
-        view = buffer.reshape(-1).view(np.uint8).data
-    elif isinstance(buffer, bytes | bytearray | memoryview) and memoryview(buffer).c_contiguous:
-        view = memoryview(buffer).cast("B")
+        if buffer.dtype.hasobject:
+            raise BufferMismatch(f"array of {buffer.dtype} holds references, expected plain values")
+        view = np.asarray(buffer).reshape(-1).view(np.uint8).data
+    elif isinstance(buffer, bytes | bytearray | memoryview):
+        view = memoryview(buffer)
+        if not view.c_contiguous:
+            raise BufferMismatch("memoryview is not contiguous, expected C order without gaps")
+        view = view.cast("B")
     else:
         raise BufferMismatch(f"{type(buffer).__name__} has no plain bytes, expected a NumPy array or bytes")
     if writable and view.readonly:
@@ -60,12 +66,14 @@ class Client:
     """One ring of a device, bound to a partition. Not thread-safe.
 
     Statuses are answers, not errors: only ``get`` and ``open`` raise CommandFailed, because they have nothing to
-    return without success.
+    return without success. Arguments of another type raise InputError, and nothing is sent.
     """
 
     def __init__(self, device: Device, ring: RingId) -> None:
+        if ring not in device.rings:
+            raise InputError(f"there is no ring {ring}, expected one of device.rings")
         self.device = device
-        self.ring = ring
+        self.ring = RingId(*ring)
         self._segment = device.params.memory.segment_bytes
 
     def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
@@ -131,23 +139,29 @@ class Client:
             return Put(sealed.status, None)
         return Put(Status.GRANTED, granted.handle)
 
-    def read(self, handle: Handle, into: memoryview, *, park: bool = False) -> Ticket:
-        """Start to read a block of ``len(into)`` bytes."""
-        return self.submit(c.Read(handle, 0, -(-len(into) // self._segment), park), into)
+    def read(self, handle: Handle, into: Buffer, *, park: bool = False) -> Ticket:
+        """Start to read a block that is as long as ``into``."""
+        view = as_bytes(into, writable=True)
+        return self.submit(c.Read(handle, 0, -(-view.nbytes // self._segment), park), view)
 
     def get(
         self, handle: Handle, out: Buffer | None = None, *, length: int | None = None, park: bool = False
     ) -> Buffer:
         """Read a whole block into ``out``, in place, or into a new array of ``length`` bytes.
 
-        Raises CommandFailed for any status but OK, BufferMismatch when the block is not as long as the buffer.
+        Raises CommandFailed for any status but OK, BufferMismatch when the block is not as long as the buffer. No
+        handle tells how long its block is: a buffer that ends with one of its segments gets the block's beginning.
         """
+        if (out is None) == (length is None):
+            raise BufferMismatch("expected either a buffer to read into, or the length of a new one")
         if out is None:
-            if length is None or length <= 0:
-                raise BufferMismatch(f"length = {length}, expected the block's bytes, or a buffer to read into")
+            if not isinstance(length, int) or length <= 0:
+                raise BufferMismatch(f"length = {length!r}, expected the bytes of the block")
             out = np.empty(length, np.uint8)
         view = as_bytes(out, writable=True)
         result = self.device.wait(self.read(handle, view, park=park))
+        if result.status is Status.RANGE:
+            raise BufferMismatch(f"the block ends before {view.nbytes} bytes, expected a buffer as long as the block")
         if result.status is not Status.OK:
             raise CommandFailed(f"get {handle}", result.status)
         if len(result.data) != view.nbytes:

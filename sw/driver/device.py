@@ -1,16 +1,20 @@
 """A slice as the administrator sees it: discovery, epoch, partitions, models, rings, resets."""
 
+import difflib
 import secrets
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import count
+from typing import Self
 
 from hw.params import commands as c
 from hw.params.commands import Binding, Command, Completion, Message
-from hw.params.protocol import REGISTERS, ModelState, Opcode, RingId, Status
+from hw.params.errors import InputError
+from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import register_map
-from sw.driver.errors import CommandFailed, DeviceError
-from sw.driver.transport import Transport
+from sw.driver.arguments import check_command, check_destination
+from sw.driver.errors import CommandFailed, DeviceError, RegisterError
+from sw.driver.transport import Arrival, Transport
 
 
 class Ticket:
@@ -27,7 +31,7 @@ class Device:
     """Found by its identity and capability registers; DeviceError when it is not the one that was expected.
 
     Routes completions to tickets and messages to listeners; ``completed`` counts completions by opcode and status.
-    Not thread-safe.
+    A context manager that closes its transport. Not thread-safe.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -36,8 +40,11 @@ class Device:
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._tags = count()
+        self._arrived: deque[Arrival] = deque()
         self._listeners: list[Callable[[Message], None]] = []
-        self._bound: set[RingId] = set()
+        tables = self.params.tables
+        self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
+        self._stamps = {REGISTERS, *self.rings}
         self.completed: Counter[tuple[Opcode, Status]] = Counter()
         self._discover()
 
@@ -52,31 +59,60 @@ class Device:
                     " the device was built for other parameters, or is none of ours"
                 )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release what the transport holds. The slice stays as it is."""
+        self.transport.close()
+
     # Registers, by name.
+
+    def _offset(self, register: str) -> int:
+        if register not in self._registers:
+            near = difflib.get_close_matches(register, self._registers, n=1, cutoff=0.0)[0]
+            raise RegisterError(f"register {register}: there is none, did you mean {near}?")
+        return self._registers[register].offset
 
     def read(self, register: str) -> int:
         """The value of a register."""
-        return self.transport.read_register(self._registers[register].offset)
+        return self.transport.read_register(self._offset(register))
 
     def write(self, register: str, value: int) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
-        self.transport.write_register(self._registers[register].offset, value)
+        self.transport.write_register(self._offset(register), value)
 
     def start(self, epoch: int | None = None) -> None:
         """Restart the slice and take a fresh epoch into use: all state from before is gone, its handles are STALE."""
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
+        if not 0 < epoch < 1 << EPOCH_BITS:
+            raise InputError(f"epoch = {epoch}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
         self.write("CONTROL", 2)
-        self._bound.clear()
         self.write("EPOCH_LOW", epoch & 0xFFFFFFFF)
         self.write("EPOCH_HIGH", epoch >> 32)
         self.write("CONTROL", 1)
         if not self.read("STATUS") & 2:
-            raise DeviceError(f"epoch {epoch:#x} was not taken, expected a number from 1 to 2**64 - 1")
+            raise DeviceError(f"epoch {epoch:#x} was not taken, expected the slice to be in service")
 
     # Commands.
 
     def submit(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
-        """Send a command; its ticket is completed by ``progress``."""
+        """Send a command; its ticket is completed by ``progress``.
+
+        InputError for a ring that the slice has not and for fields of other types than the command's; of values the
+        device judges.
+        """
+        if ring not in self._stamps:
+            raise InputError(
+                f"there is no ring {ring}, expected a port below {self.params.tables.ports}"
+                f" and a ring below {self.params.tables.rings_per_port}"
+            )
+        check_command(command)
+        if into is not None:
+            check_destination(into)
         ticket = Ticket(command.opcode)
         tag = next(self._tags)
         self._tickets[ring, tag] = ticket
@@ -85,16 +121,23 @@ class Device:
 
     def progress(self) -> bool:
         """Let the device work until something has arrived; False when nothing is outstanding."""
-        arrived = self.transport.poll()
-        for arrival in arrived:
-            if isinstance(arrival, Completion):
-                ticket = self._tickets.pop((arrival.ring, arrival.tag))
-                ticket.completion = arrival
-                self.completed[ticket.opcode, arrival.status] += 1
-            else:
-                for listener in self._listeners:
-                    listener(arrival)
-        return bool(arrived)
+        if not self._arrived:
+            self._arrived.extend(self.transport.poll())
+        arrived = bool(self._arrived)
+        while self._arrived:
+            self._route(self._arrived.popleft())
+        return arrived
+
+    def _route(self, arrival: Arrival) -> None:
+        if isinstance(arrival, Message):
+            for listener in self._listeners:
+                listener(arrival)
+            return
+        ticket = self._tickets.pop((arrival.ring, arrival.tag), None)
+        if ticket is None:
+            raise DeviceError(f"tag {arrival.tag} of {arrival.ring} has ended, but no such command is outstanding")
+        ticket.completion = arrival
+        self.completed[ticket.opcode, arrival.status] += 1
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
@@ -104,7 +147,7 @@ class Device:
         return ticket.completion
 
     def listen(self, listener: Callable[[Message], None]) -> None:
-        """Call ``listener`` with each message to any port."""
+        """Call ``listener`` with each message to any port; it may send commands, and wait for them."""
         self._listeners.append(listener)
 
     # Administration.
@@ -138,15 +181,25 @@ class Device:
         self.administer(c.Retire(model) if state is ModelState.RETIRED else c.SetModel(model, state))
 
     def bind(self, ring: RingId, to: int | Binding) -> None:
-        """Bind a ring to a partition; what it held before is released first."""
+        """Bind a ring to a partition; what it held before is released first.
+
+        A ring with commands under way is reset, so that none of them is taken under the new binding.
+        """
+        if any(under_way == ring for under_way, _ in self._tickets):
+            self.reset(ring)
         while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
             self.progress()
-        self._bound.discard(ring)
-        if to is not Binding.NONE:
-            self._bound.add(ring)
+
+    def reset(self, ring: RingId) -> None:
+        """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""
+        if ring not in self.rings:
+            raise InputError(f"there is no ring {ring} to reset")
+        self.transport.lose(ring)
 
     def lose_port(self, port: int) -> None:
-        """Reset every bound ring of a port, as the loss of its link does."""
-        for ring in sorted(self._bound):
+        """Reset every ring of a port, as the loss of its link does."""
+        if not 0 <= port < self.params.tables.ports:
+            raise InputError(f"port = {port}, expected a number from 0 to {self.params.tables.ports - 1}")
+        for ring in self.rings:
             if ring.port == port:
-                self.transport.lose(ring)
+                self.reset(ring)

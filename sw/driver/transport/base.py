@@ -12,7 +12,7 @@ Arrival = Completion | Message
 class Transport(ABC):
     """One slice, reached in some way. Not thread-safe.
 
-    ``submit`` hands over one command of a ring; its tag must not be outstanding on that ring. Completions arrive in any
+    ``submit`` hands over one command of a ring, well typed (``sw.driver.arguments``). Completions arrive in any
     order, each exactly once. A WRITE's data must not change, a READ's ``into`` not be read, before the completion.
     Administrative commands go out under the stamp ``hw.params.protocol.REGISTERS``.
     """
@@ -29,7 +29,10 @@ class Transport(ABC):
 
     @abstractmethod
     def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
-        """Queue a command; a READ that ends OK fills ``into``, if that is of its length."""
+        """Queue a command; a READ that ends OK fills ``into``, if that is of its length.
+
+        InputError, and nothing changed, while the ring has a command with that tag outstanding.
+        """
 
     @abstractmethod
     def poll(self) -> list[Arrival]:
@@ -37,7 +40,10 @@ class Transport(ABC):
 
     @abstractmethod
     def lose(self, ring: RingId) -> None:
-        """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE."""
+        """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE.
+
+        Commands of a ring that is not bound end as they would have.
+        """
 
     @abstractmethod
     def counters(self) -> dict[str, int]:

@@ -6,11 +6,13 @@ from operator import attrgetter
 
 from hw.params import orderlog as log
 from hw.params.commands import Command, Completion, SetEpoch
+from hw.params.errors import InputError
 from hw.params.orderlog import Timer
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, FrameState, RingId, Status
 from pymodel.spec import Slice
 from pymodel.spec.scheduler import Scheduler
+from pymodel.spec.state import NOBODY
 from sw.driver.transport.administration import command_of
 from sw.driver.transport.base import Arrival, Transport
 from sw.driver.transport.hash import HashMatrices
@@ -89,17 +91,20 @@ class SpecificationTransport(Transport):
         return self._registers.get("CAM_HASH_SELECT.bank"), self._registers.get("CAM_HASH_SELECT.word")
 
     def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        try:
+            self._scheduler.submit(ring, tag, command)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         if into is not None:
             self._into[ring, tag] = into
-        self._scheduler.submit(ring, tag, command)
 
     def poll(self) -> list[Arrival]:
-        arrived, self._arrived = self._arrived, []
-        while not arrived:
+        while not self._arrived:
             if not self._scheduler.idle:
-                arrived = self._scheduler.step()
+                self._arrived = self._scheduler.step()
             elif not self._expire():
                 break
+        arrived, self._arrived = self._arrived, []
         for arrival in arrived:
             if isinstance(arrival, Completion):
                 into = self._into.pop((arrival.ring, arrival.tag), None)
@@ -119,7 +124,9 @@ class SpecificationTransport(Transport):
         return False
 
     def lose(self, ring: RingId) -> None:
-        self._arrived += self._scheduler.inject(log.Lost(ring))
+        held = self._slice.core.rings[ring]
+        if held.administrative or held.partition is not NOBODY:
+            self._arrived += self._scheduler.inject(log.Lost(ring))
         self._arrived += self._scheduler.flush(ring)
 
     def counters(self) -> dict[str, int]:

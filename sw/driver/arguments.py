@@ -1,0 +1,54 @@
+"""What a command may be built from: types only, for the device itself judges values."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from types import UnionType
+from typing import Any, get_origin, get_type_hints
+
+from hw.params import commands as c
+from hw.params.commands import Command
+from hw.params.errors import InputError
+from sw.driver.errors import BufferMismatch
+
+
+def _kinds(hint: Any) -> tuple[type, ...]:
+    """The classes that an annotation allows."""
+    return hint.__args__ if isinstance(hint, UnionType) else (get_origin(hint) or hint,)
+
+
+def _words(kind: type) -> str:
+    """A class in messages, with what it has to hold."""
+    if issubclass(kind, memoryview):
+        return "memoryview of bytes"
+    return f"{kind.__name__} of integers" if issubclass(kind, Sequence) and kind is not bytes else kind.__name__
+
+
+_COMMANDS = [kind for kind in vars(c).values() if isinstance(kind, type) and issubclass(kind, Command)]
+_FIELDS = {kind: [(f.name, _kinds(get_type_hints(kind)[f.name])) for f in fields(kind)] for kind in _COMMANDS}
+
+
+def is_plain(view: memoryview) -> bool:
+    """Whether a view is a row of single bytes."""
+    return view.itemsize == view.ndim == 1 and view.c_contiguous
+
+
+def check_command(command: Command) -> None:
+    """InputError for a field of another type than its declaration's, in one line."""
+    if type(command) not in _FIELDS:
+        raise InputError(f"{type(command).__name__} is no command, expected one of hw.params.commands")
+    for name, kinds in _FIELDS[type(command)]:
+        value = getattr(command, name)
+        good = isinstance(value, kinds)
+        if isinstance(value, tuple) and name != "keys":
+            good = good and all(isinstance(part, int) for part in value)
+        elif isinstance(value, memoryview):
+            good = good and is_plain(value)
+        if not good:
+            expected = " or ".join(map(_words, kinds))
+            raise InputError(f"{command.opcode.name}: {name} is {type(value).__name__}, expected {expected}")
+
+
+def check_destination(into: memoryview) -> None:
+    """BufferMismatch unless a READ can be written to ``into``."""
+    if not isinstance(into, memoryview) or into.readonly or not is_plain(into):
+        raise BufferMismatch("expected a writable memoryview of bytes to read into, see memoryview.cast")

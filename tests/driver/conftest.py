@@ -1,0 +1,34 @@
+"""A device on every transport."""
+
+from collections.abc import Iterator
+
+import pytest
+from driverbench import PARAMS, TRANSPORTS, Connect, Rig
+
+from hw.params import Params
+from sw.driver import Device, Transport
+
+
+@pytest.fixture(params=TRANSPORTS)
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    """Makes transports, and closes them in the end."""
+    made: list[Transport] = []
+
+    def make(params: Params = PARAMS, seed: int = 0) -> Transport:
+        made.append(TRANSPORTS[request.param](params, seed))
+        return made[-1]
+
+    yield make
+    for transport in made:
+        transport.close()
+
+
+@pytest.fixture
+def rig(connect: Connect) -> Iterator[Rig]:
+    """A device in service. In the end nothing may wait, and the frames add up."""
+    rig = Rig(Device(connect()))
+    yield rig
+    rig.settle()
+    counters = rig.counters()
+    assert sum(count for name, count in counters.items() if name.startswith("frames_")) == PARAMS.frames
+    assert counters["parked_used"] == counters["frames_draining"] == 0 or counters["pins_used"]
