@@ -25,7 +25,8 @@ class FreeQueues(wiring.Component):
     ready : Out(1)
         The initialising sweep has passed.
     offer, queue : In
-        Ask for the oldest item of `queue`; the answer stands from the next cycle until the next `offer`, POP or push.
+        Ask for the oldest item of `queue`, after a `pop` of this cycle; the answer stands from the next cycle until
+        the next `offer`, `pop` or `push`.
     any, item : Out
         The answer: whether there is one, and which.
     pop : In(1)
@@ -86,9 +87,12 @@ class FreeQueues(wiring.Component):
         oldest = Signal(data.ArrayLayout(bits_for(max(self._sizes) - 1), queues))
         count = Signal(data.ArrayLayout(bits_for(max(self._sizes)), queues))
         offered = Signal.like(self.queue)
+        following = Signal.like(oldest[0])
+        popping = self.pop & (offered == self.queue)
         m.d.comb += [
+            following.eq(Mux(oldest[offered] + 1 == sizes[offered], 0, oldest[offered] + 1)),
             read.en.eq(self.offer),
-            read.addr.eq(bases[self.queue] + oldest[self.queue]),
+            read.addr.eq(bases[self.queue] + Mux(popping, following, oldest[self.queue])),
             self.any.eq(count[offered] != 0),
             self.item.eq(read.data),
         ]
@@ -105,9 +109,8 @@ class FreeQueues(wiring.Component):
             write.data.eq(self.push_item),
         ]
         with m.If(self.pop):
-            wrap = oldest[offered] + 1 == sizes[offered]
             m.d.sync += [
-                oldest[offered].eq(Mux(wrap, 0, oldest[offered] + 1)),
+                oldest[offered].eq(following),
                 count[offered].eq(count[offered] - 1),
             ]
         with m.Elif(self.push):

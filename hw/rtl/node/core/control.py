@@ -6,6 +6,7 @@ The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate`, `session
 from amaranth import Module, Mux, Signal, Value
 
 from hw.params.protocol import ModelState, Status
+from hw.rtl.node.core import streaming
 from hw.rtl.node.core.emission import Emission, first
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Bind, Kind
@@ -72,8 +73,9 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         (is_in(op, BY_KEY) & t.partition_scopes.closed, Status.UNAVAILABLE),
         (is_in(op, BY_KEY) & t.model_scopes.closed, Status.UNAVAILABLE),
     )
+    unasked = t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]
     m.d.sync += [
-        t.unasked.eq(t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]),
+        t.unasked.eq(unasked),
         t.probing.eq(0),
         t.pending.eq(0),
     ]
@@ -85,6 +87,8 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         m.next = "JUDGE"
     with m.Elif(refused):
         e.answer(refusal)
+    with m.Elif((op.kind == Kind.LOOKUP) & (unasked == 0)):
+        streaming.begin(m, t)
     with m.Elif(is_in(op, BY_KEY)):
         t.look_up(ring.partition)
         t.read_session(op.slot.slot)

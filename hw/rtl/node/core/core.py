@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params.params import Params
 from hw.params.toeplitz import diagonal_bits
-from hw.rtl.node.core import allocation, blocks, control, internal
+from hw.rtl.node.core import allocation, blocks, control, internal, streaming
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, log_layout, operation_layout, verdict_layout
@@ -44,12 +44,15 @@ class Core(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Cycles from the operation to its verdict, streams ready: 9 by key, 4 by handle, frame or pin, 3 by session; ALLOC
-    takes 8 more in a FREE frame, and 5 and the search of `Replacement` more than that with a victim.
+    A key a cycle within a LOOKUP, if the ring has no public partition to ask; then its keys take 11 cycles each, and 7
+    more for each partition that is asked. All else one at a time; cycles from operation to verdict: LOOKUP 10, 11 by
+    key, 6 by handle, frame or pin, 5 by session; ALLOC takes 8 more in a FREE frame, and 5 and the search of
+    `Replacement` more than that with a victim.
 
     Ordering and stalls
     -------------------
-    One operation at a time. A verdict or log entry that is not taken stops the core.
+    One operation at a time, but for the keys of a LOOKUP. Verdicts and log entries wait in queues of 16; full queues
+    stop the core.
 
     Reset and errors
     ----------------
@@ -135,6 +138,7 @@ class Core(wiring.Component):
                 for judge in (blocks, allocation, control, internal):
                     judge.cases(m, t, e)
 
+            streaming.states(m, t, e, self.operations)
             blocks.states(m, t, e)
             allocation.states(m, t, e)
             e.states()

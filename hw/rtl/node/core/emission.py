@@ -2,22 +2,32 @@
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
-from amaranth.lib import stream
+from amaranth.lib import fifo, stream
 
 from hw.params.protocol import Status
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
 
+DEPTH = 16
+"""Verdicts and log entries that wait to be taken."""
+
 
 class Emission:
-    """Collects what a judgement says, and hands it to the streams in the state EMIT.
+    """Collects what a judgement says, and hands it to the queues before the streams in the state EMIT.
 
     The methods add statements where they are called. An operation ends in EMIT, whatever it says there.
     """
 
     def __init__(self, m: Module, t: Tables, verdicts: stream.Interface, log: stream.Interface) -> None:
         self._m, self._t = m, t
-        self._verdicts, self._log = verdicts, log
+        m.submodules.verdicts = self._verdicts = fifo.SyncFIFOBuffered(width=verdict_layout().size, depth=DEPTH)
+        m.submodules.log = self._log = fifo.SyncFIFOBuffered(width=log_layout().size, depth=DEPTH)
+        for queue, target in ((self._verdicts, verdicts), (self._log, log)):
+            m.d.comb += [
+                target.valid.eq(queue.r_rdy),
+                target.payload.as_value().eq(queue.r_data),
+                queue.r_en.eq(target.ready),
+            ]
         self._verdict = Signal(verdict_layout())
         self._entry = Signal(log_layout())
         self._seal = Signal(verdict_layout())
@@ -25,7 +35,23 @@ class Emission:
         self._chain = Signal(Kind)
         self._chain_frame = Signal.like(t.index)
         self._chained = Signal()
-        m.d.comb += [log.payload.eq(self._entry), verdicts.payload.eq(Mux(self._tell_seal, self._seal, self._verdict))]
+        m.d.comb += [
+            self._log.w_data.eq(self._entry),
+            self._verdicts.w_data.eq(Mux(self._tell_seal, self._seal, self._verdict)),
+        ]
+
+    def room(self, count: int) -> Value:
+        """Whether `count` more operations can say what they have to say."""
+        return (self._verdicts.level <= DEPTH - count) & (self._log.level <= DEPTH - count)
+
+    def say(self, verdict: Value, entry: Value) -> None:
+        """At once, in a state of one's own; there must be room."""
+        self._m.d.comb += [
+            self._verdicts.w_en.eq(1),
+            self._verdicts.w_data.eq(verdict),
+            self._log.w_en.eq(1),
+            self._log.w_data.eq(entry),
+        ]
 
     def log(self) -> None:
         """The operation in hand enters the order log."""
@@ -103,17 +129,17 @@ class Emission:
         m, t = self._m, self._t
         with m.State("EMIT"):
             m.d.comb += [
-                self._log.valid.eq(self._write),
-                self._verdicts.valid.eq(self._say | self._tell_seal),
+                self._log.w_en.eq(self._write),
+                self._verdicts.w_en.eq(self._say | self._tell_seal),
             ]
-            with m.If(self._log.ready):
+            with m.If(self._log.w_rdy):
                 m.d.sync += self._write.eq(0)
-            with m.If(self._verdicts.ready & self._tell_seal):
+            with m.If(self._verdicts.w_rdy & self._tell_seal):
                 ring = t.rings[t.ring_index(self._seal.stamp)]
                 m.d.sync += [self._tell_seal.eq(0), ring.outstanding.eq(ring.outstanding - 1)]
-            with m.Elif(self._verdicts.ready):
+            with m.Elif(self._verdicts.w_rdy):
                 m.d.sync += self._say.eq(0)
-            with m.If((~self._write | self._log.ready) & ~self._tell_seal & (~self._say | self._verdicts.ready)):
+            with m.If((~self._write | self._log.w_rdy) & ~self._tell_seal & (~self._say | self._verdicts.w_rdy)):
                 m.next = "IDLE"
                 with m.If(self._chained):
                     m.d.sync += [

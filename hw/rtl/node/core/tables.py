@@ -77,6 +77,7 @@ class Tables:
 
         # What single commands keep between their states.
         self.stopped = Signal()
+        self.first_key, self.asked_all, self.ended = Signal(), Signal(), Signal()
         self.sweeps = Signal(range(params.frames + 1), init=0)
         self.pin_table = Signal(range(params.rings))
         self.session_status = Signal(5)
@@ -101,13 +102,13 @@ class Tables:
     def _derive(self) -> None:
         """What follows from the operation in hand and what was read: alive, owned, held."""
         m, frame = self.m, self.frame
+        self.scopes_alive = Signal()
         self.alive = Signal()
         self.writing = Signal()
         self.sealed = Signal()
         self.named = Signal()
         self.owned = Signal()
         self.worn = Signal()
-        session_lives = Signal()
         m.d.comb += [
             self.row.eq(frame),
             self._read.en.eq(0),
@@ -121,12 +122,8 @@ class Tables:
             self.writing.eq(frame.state == State.WRITING),
             self.sealed.eq(frame.state == State.SEALED),
             self.worn.eq(frame.generation.all()),
-            session_lives.eq(
-                self.sessions.used
-                & (self.sessions.generation == frame.session_generation)
-                & ~self.rings[self.ring_index(self.owner.ring)].lost
-            ),
-            self.alive.eq(self.partition_scopes.alive & self.model_scopes.alive & (self.sealed | session_lives)),
+            self.scopes_alive.eq(self.partition_scopes.alive & self.model_scopes.alive),
+            self.alive.eq(self.scopes_alive & (self.sealed | self.session_lives(frame.session_generation))),
             self.named.eq(
                 (self.op.handle.epoch == self.epoch)
                 & (self.op.handle.generation == frame.generation)
@@ -159,20 +156,21 @@ class Tables:
         self.m.d.comb += [self.pins.read.eq(1), self.pins.table.eq(table), self.pins.slot.eq(slot)]
         self.m.d.sync += self.pin_table.eq(table)
 
-    def look_up(self, partition: Value) -> None:
-        """Ask the CAM for the key of the operation; its answer goes to `found`."""
+    def look_up(self, partition: Value, key: Value | None = None) -> None:
+        """Ask the CAM for a key, by default the operation's; its answer comes four cycles later."""
         request = self.cam.requests
         self.m.d.comb += [
             request.valid.eq(1),
             request.payload.op.eq(CamOp.LOOKUP),
-            request.payload.tag.eq(self.tag(partition)),
+            request.payload.tag.eq(self.tag(partition, key)),
         ]
 
-    def tag(self, partition: Value) -> Value:
-        """The tag of the operation's key in a partition, as `hw.params.toeplitz.pack_tag` packs it."""
+    def tag(self, partition: Value, key: Value | None = None) -> Value:
+        """The tag of a key, by default the operation's, in a partition, as `hw.params.toeplitz.pack_tag` packs it."""
         tables = self.params.tables
         model_bits, partition_bits = (tables.models - 1).bit_length(), (tables.partitions - 1).bit_length()
-        return Cat(self.op.key, self.op.model[:model_bits], partition[:partition_bits])
+        key = self.op.key if key is None else key
+        return Cat(key, self.op.model[:model_bits], partition[:partition_bits])
 
     # Life and death of a block, as in `pymodel.spec.core`.
 
@@ -180,6 +178,25 @@ class Tables:
         """Write the row of `index` back, changed."""
         self.m.d.comb += self._write.en.eq(1)
         self.m.d.comb += [self.row[name].eq(value) for name, value in changes.items()]
+
+    def write_pins(self, index: Value, row: Value, pins: Value) -> None:
+        """Write `row` to `index`, with so many pins: it is hit, referenced, and nothing to evict."""
+        words = self.replacement.clock.words
+        self.m.d.comb += [
+            self._write.en.eq(1),
+            self._write.addr.eq(index),
+            self.row.eq(row),
+            self.row.pins.eq(pins),
+            words.mark.eq(1),
+            words.frame.eq(index),
+            words.evictable.eq(0),
+            words.referenced.eq(1),
+        ]
+
+    def session_lives(self, generation: Value) -> Value:
+        """Whether the session that was read is that of `generation`, and its ring not lost."""
+        lost = self.rings[self.ring_index(self.owner.ring)].lost
+        return self.sessions.used & (self.sessions.generation == generation) & ~lost
 
     def note_evictable(self) -> None:
         """Tell the clock of a frame whose row is written: SEALED, held by nothing, with a generation to go."""
