@@ -106,10 +106,7 @@ class Device:
         device judges.
         """
         if ring not in self._stamps:
-            raise InputError(
-                f"there is no ring {ring}, expected a port below {self.params.tables.ports}"
-                f" and a ring below {self.params.tables.rings_per_port}"
-            )
+            raise InputError(f"there is no ring {ring}, expected one of device.rings")
         check_command(command)
         if into is not None:
             check_destination(into)
@@ -193,7 +190,7 @@ class Device:
     def reset(self, ring: RingId) -> None:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""
         if ring not in self.rings:
-            raise InputError(f"there is no ring {ring} to reset")
+            raise InputError(f"there is no ring {ring}, expected one of device.rings")
         self.transport.lose(ring)
 
     def lose_port(self, port: int) -> None:

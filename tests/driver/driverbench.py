@@ -8,6 +8,7 @@ from hw.params.commands import Message
 from hw.params.params import CamParams, MemoryParams, PoolParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
 from sw.driver import Client, Device, SpecificationTransport, Transport
+from sw.driver.client import Buffer
 
 TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport}
 """Every transport, made from parameters and a seed; all tests of this folder run on each."""
@@ -79,7 +80,7 @@ class Rig:
             pass
 
 
-def store(client: Client, key: int, data: bytes = b"kv" * 300, model: int = 0) -> Handle:
+def store(client: Client, key: int, data: Buffer = b"kv" * 300, model: int = 0) -> Handle:
     """A sealed block."""
     with client.session() as session:
         put = client.put(session, model, key, data)

@@ -34,7 +34,7 @@ PLAIN: dict[str, Any] = {
     "bytes": b"bytes",
     "bytearray": bytearray(700),
     "memoryview": memoryview(b"memoryview"),
-    "memoryview of floats": memoryview(np.arange(6.0).reshape(2, 3)),
+    "memoryview of floats": np.arange(6.0).reshape(2, 3).data,
 }
 
 
@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one column of many": (np.ones((3, 4))[:, :1], "is not contiguous"),
     "repeated": (np.broadcast_to(np.float16(1), (3,)), "is not contiguous"),
     "memoryview with gaps": (memoryview(b"abcdef")[::2], "is not contiguous"),
-    "memoryview in Fortran order": (memoryview(FORTRAN), "is not contiguous"),
+    "memoryview in Fortran order": (FORTRAN.data, "is not contiguous"),
     "objects": (np.array([object()]), "holds references"),
     "empty array": (np.empty((3, 0)), "is empty"),
     "empty bytes": (bytearray(), "is empty"),

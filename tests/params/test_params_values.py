@@ -25,7 +25,7 @@ def declared() -> Iterator[tuple[str, type[Section], Field[Any]]]:
 ALL = {name: (section, f) for name, section, f in declared()}
 NUMBERS = [name for name, (_, f) in ALL.items() if f.type is not bool]
 POWERS = [name for name, (_, f) in ALL.items() if f.metadata["power_of_two"]]
-WRONG_TYPES = ["1", "", None, [1], {}, (), 1j, math.nan, math.inf, -math.inf]
+WRONG_TYPES: list[Any] = ["1", "", None, [1], {}, (), 1j, math.nan, math.inf, -math.inf]
 
 
 def refused(name: str, value: Any) -> None:

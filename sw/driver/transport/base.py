@@ -48,7 +48,7 @@ class Transport(ABC):
     @abstractmethod
     def counters(self) -> dict[str, int]:
         """The device's event counters, its frames by state (``frames_free``, ...), and the entries in use of its
-        tables: ``pins_used``, ``sessions_used``, ``parked_used``."""
+        tables: ``pins_used``, ``sessions_used``, ``parked_used``. All names are there, also of what is 0."""
 
     @abstractmethod
     def close(self) -> None:

@@ -10,6 +10,7 @@ from hw.params.errors import InputError
 from hw.params.orderlog import Timer
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, FrameState, RingId, Status
+from hw.rdl import register_map
 from pymodel.spec import Slice
 from pymodel.spec.scheduler import Scheduler
 from pymodel.spec.state import NOBODY
@@ -137,7 +138,8 @@ class SpecificationTransport(Transport):
             "sessions_used": len(core.sessions),
             "parked_used": len(core.parked),
         }
-        return dict(core.counters) | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
+        none = {register.statistic: 0 for register in register_map().values() if register.statistic is not None}
+        return none | core.counters | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,0 +1,238 @@
+"""Calls that cannot be right: one line, nothing sent, and the device goes on."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from driverbench import Rig, store
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hw.params import InputError
+from hw.params import commands as c
+from hw.params.commands import Binding, Command, Completion
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId, SessionId, Status
+from sw.driver import BufferMismatch, Client, CommandFailed, Device, DeviceError, RegisterError, Transport
+from sw.driver.transport import Arrival
+
+NOWHERE = RingId(9, 9)
+HANDLE = Handle(0, 0, 0, 1, 1)
+SESSION = SessionId(0, 0)
+
+WRONG_TYPES: dict[str, Callable[[Rig], object]] = {
+    "get of a number": lambda rig: rig.one.get(3, length=5),  # type: ignore[arg-type]
+    "get of nothing": lambda rig: rig.one.get(None, length=5),  # type: ignore[arg-type]
+    "get of a bare tuple": lambda rig: rig.one.get((0, 0, 0, 0, 0), length=5),  # type: ignore[arg-type]
+    "get of a pin": lambda rig: rig.one.get(PinId(0, 0), length=5),  # type: ignore[arg-type]
+    "get of a handle of texts": lambda rig: rig.one.get(Handle("a", 0, 0, 0, 0), length=5),  # type: ignore[arg-type]
+    "unpin of nothing": lambda rig: rig.one.unpin(None),  # type: ignore[arg-type]
+    "unpin of a session": lambda rig: rig.one.unpin(SESSION),  # type: ignore[arg-type]
+    "lookup of one key": lambda rig: rig.one.lookup(0, 5),  # type: ignore[arg-type]
+    "lookup of a generator": lambda rig: rig.one.lookup(0, (key for key in [1])),  # type: ignore[arg-type]
+    "lookup of an array": lambda rig: rig.one.lookup(0, np.array([1, 2])),  # type: ignore[arg-type]
+    "lookup in a named model": lambda rig: rig.one.lookup("llama", [1]),  # type: ignore[arg-type]
+    "lookup in a mode of its own": lambda rig: rig.one.lookup(0, [1], mode=7),  # type: ignore[arg-type]
+    "put without a session": lambda rig: rig.one.put(None, 0, 1, b"x"),  # type: ignore[arg-type]
+    "put under a text": lambda rig: rig.one.put(SESSION, 0, "key", b"x"),  # type: ignore[arg-type]
+    "drop of a text": lambda rig: rig.one.drop(0, "key"),  # type: ignore[arg-type]
+    "write of floats": lambda rig: rig.one.run(c.Write(HANDLE, 0, np.ones(3).data)),
+    "write of a number": lambda rig: rig.one.run(c.Write(HANDLE, 0, 5)),  # type: ignore[arg-type]
+    "no command": lambda rig: rig.one.run("LOOKUP"),  # type: ignore[arg-type]
+    "bind to a text": lambda rig: rig.device.bind(rig.one.ring, "partition 0"),  # type: ignore[arg-type]
+    "bind of a bare tuple": lambda rig: rig.device.bind((0, 0), 0),  # type: ignore[arg-type]
+    "a model set to a number": lambda rig: rig.device.administer(c.SetModel(0, 1)),  # type: ignore[arg-type]
+    "a client on no ring": lambda rig: Client(rig.device, NOWHERE),
+    "a client on the registers": lambda rig: Client(rig.device, REGISTERS),
+    "a command of no ring": lambda rig: rig.device.submit(NOWHERE, c.OpenSession()),
+    "a reset of no ring": lambda rig: rig.device.reset(NOWHERE),
+    "a reset of the registers": lambda rig: rig.device.reset(REGISTERS),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_arguments_of_another_type_are_refused_in_one_line_and_nothing_is_sent(rig: Rig, name: str) -> None:
+    handle = store(rig.one, 1)
+    before = rig.device.completed.copy()
+    with pytest.raises(InputError) as caught:
+        WRONG_TYPES[name](rig)
+    assert str(caught.value).isprintable() and "expected" in str(caught.value)
+    rig.settle()
+    assert rig.device.completed == before
+    assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
+
+
+DESTINATIONS: dict[str, Any] = {
+    "bytes": b"read-only",
+    "read-only view": memoryview(b"read-only"),
+    "bytearray": bytearray(5),
+    "view of floats": np.ones(3).data,
+    "array": np.ones(3),
+}
+
+
+@pytest.mark.parametrize("name", DESTINATIONS)
+def test_what_is_read_into_is_a_writable_row_of_bytes(rig: Rig, name: str) -> None:
+    with pytest.raises(BufferMismatch, match="expected a writable memoryview of bytes"):
+        rig.one.submit(c.Read(HANDLE, 0, 1), DESTINATIONS[name])
+
+
+# Values that no device can take end INVALID.
+
+INVALID: dict[str, Callable[[Rig], Status]] = {
+    "a model out of range": lambda rig: rig.one.lookup(2, [1]).status,
+    "a model below zero": lambda rig: rig.one.lookup(-1, [1]).status,
+    "no keys": lambda rig: rig.one.lookup(0, []).status,
+    "too many keys": lambda rig: rig.one.lookup(0, range(9)).status,
+    "a key that is none": lambda rig: rig.one.lookup(0, ["x"]).status,  # type: ignore[list-item]
+    "a key of 129 bits": lambda rig: rig.one.lookup(0, [1 << 128]).status,
+    "put in a model out of range": lambda rig: rig.one.put(rig.one.open(), 2, 1, b"x").status,
+    "put under a negative key": lambda rig: rig.one.put(rig.one.open(), 0, -1, b"x").status,
+    "put in a session out of range": lambda rig: rig.one.put(SessionId(99, 0), 0, 1, b"x").status,
+    "unpin out of range": lambda rig: rig.one.unpin(PinId(99, 0)),
+    "drop in a model out of range": lambda rig: rig.one.drop(99, 1),
+    "read of nothing": lambda rig: rig.one.run(c.Read(HANDLE, 0, 0)).status,
+    "a handle of another node": lambda rig: rig.one.run(c.Abort(HANDLE._replace(node=1))).status,
+    "a frame out of range": lambda rig: rig.one.run(c.Abort(HANDLE._replace(frame=8))).status,
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_values_out_of_range_are_invalid(rig: Rig, name: str) -> None:
+    assert INVALID[name](rig) is Status.INVALID
+    store(rig.one, 1)
+
+
+ADMINISTRATION: dict[str, tuple[Callable[[Rig], object], Status]] = {
+    "bind to a partition out of range": (lambda rig: rig.device.bind(rig.one.ring, 4), Status.INVALID),
+    "bind to a partition that is not configured": (lambda rig: rig.device.bind(rig.one.ring, 3), Status.INVALID),
+    "bind of no ring": (lambda rig: rig.device.bind(NOWHERE, 0), Status.INVALID),
+    "bind of the registers": (lambda rig: rig.device.bind(REGISTERS, 0), Status.INVALID),
+    "a partition out of range": (lambda rig: rig.device.set_partition(4, quota=1), Status.INVALID),
+    "a pool out of range": (lambda rig: rig.device.set_partition(0, pool=1, quota=1), Status.INVALID),
+    "a quota beyond the pool": (lambda rig: rig.device.set_partition(0, quota=9), Status.RANGE),
+    "a guarantee beyond the quota": (lambda rig: rig.device.set_partition(0, quota=1, guarantee=2), Status.RANGE),
+    "a mask beyond the partitions": (lambda rig: rig.device.set_partition(0, quota=1, read_mask=16), Status.INVALID),
+    "drop of a partition that is not configured": (lambda rig: rig.device.drop_partition(3), Status.INVALID),
+    "a model out of range": (lambda rig: rig.device.set_model(2, ModelState.LIVE), Status.INVALID),
+    "a second epoch": (lambda rig: rig.device.administer(c.SetEpoch(5)), Status.DENIED),
+}
+
+
+@pytest.mark.parametrize("name", ADMINISTRATION)
+def test_what_the_administrator_may_not_do_fails_with_its_status_and_changes_nothing(rig: Rig, name: str) -> None:
+    handle = store(rig.one, 1)
+    act, status = ADMINISTRATION[name]
+    with pytest.raises(CommandFailed) as caught:
+        act(rig)
+    assert caught.value.status is status
+    assert f": {status.name}, {status.meaning}" in str(caught.value) and str(caught.value).isprintable()
+    assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
+
+
+def test_a_tag_in_use_is_refused_and_the_read_that_has_it_goes_on(rig: Rig) -> None:
+    handle, transport = store(rig.one, 1), rig.device.transport
+    out, other = bytearray(600), bytearray(600)
+    transport.submit(rig.one.ring, 1 << 20, c.Read(handle, 0, 2), memoryview(out))
+    with pytest.raises(InputError, match=f"tag {1 << 20} of .* is in use"):
+        transport.submit(rig.one.ring, 1 << 20, c.Read(handle, 0, 2), memoryview(other))
+    transport.submit(rig.far.ring, 1 << 20, c.Lookup(0, [1]))
+    arrived: list[Arrival] = []
+    while got := transport.poll():
+        arrived += got
+    ended = {arrival.ring: arrival.status for arrival in arrived if isinstance(arrival, Completion)}
+    assert ended == {rig.one.ring: Status.OK, rig.far.ring: Status.HIT}
+    assert out == b"kv" * 300 and other == bytes(600)
+
+
+# Devices that do not keep the contract.
+
+
+def test_a_completion_that_nobody_waits_for_is_told(rig: Rig) -> None:
+    rig.device.transport.submit(rig.one.ring, 1 << 20, c.Lookup(0, [1]))
+    with pytest.raises(DeviceError, match=f"tag {1 << 20} of .* has ended, but no such command is outstanding"):
+        rig.settle()
+
+
+def test_a_device_that_answers_nothing_does_not_hang_the_driver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticket = rig.one.submit(c.Lookup(0, [1]))
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.device.transport, "poll", list)
+        with pytest.raises(DeviceError, match="nothing to do, but a command has not ended"):
+            rig.device.wait(ticket)
+    assert rig.device.wait(ticket).status is Status.MISS
+
+
+def test_a_device_that_takes_no_epoch_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: 0)
+    with pytest.raises(DeviceError, match="epoch 0x5 was not taken"):
+        rig.device.start(5)
+
+
+def test_a_device_closes_its_transport_however_its_with_block_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Transport] = []
+    monkeypatch.setattr(rig.device.transport, "close", lambda: closed.append(rig.device.transport))
+    with pytest.raises(KeyError), Device(rig.device.transport):
+        raise KeyError
+    assert closed == [rig.device.transport]
+
+
+def test_errors_of_one_family_can_be_caught_together() -> None:
+    assert issubclass(RegisterError, InputError) and issubclass(BufferMismatch, InputError)
+    assert issubclass(InputError, ValueError)
+
+
+def test_a_completion_is_shown_in_a_few_words(rig: Rig) -> None:
+    store(rig.one, 1, bytes(4096))
+    (handle,) = rig.one.lookup(0, [1]).handles
+    assert handle is not None
+    shown = repr(rig.one.run(c.Read(handle, 0, 8)))
+    assert "OK" in shown and "count=8" in shown and "4096 bytes" in shown
+    assert len(shown) < 120 and shown.isprintable()
+
+
+# Any command at all.
+
+INTEGERS = st.integers(-2, 9) | st.sampled_from([1 << 16, 1 << 32, 1 << 64, 1 << 128, -(1 << 200), True])
+JUNK = st.none() | st.text(max_size=3) | st.floats() | st.just([]) | st.just(()) | st.just(object())
+PARTS = INTEGERS | st.none()
+BYTES: st.SearchStrategy[Any] = st.binary(max_size=1200)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "handle": st.builds(Handle, PARTS, PARTS, PARTS, PARTS, PARTS) | st.builds(Handle, *[st.integers(0, 1)] * 5),
+    "session": st.builds(SessionId, PARTS, PARTS),
+    "pin": st.booleans() | st.builds(PinId, PARTS, PARTS),
+    "ring": st.builds(RingId, PARTS, PARTS),
+    "keys": st.lists(INTEGERS | JUNK, max_size=10) | st.lists(INTEGERS, max_size=4),
+    "data": BYTES | BYTES.map(memoryview),
+    "mode": st.sampled_from(LookupMode),
+    "park": st.booleans(),
+    "public": st.booleans(),
+    "state": st.sampled_from(ModelState),
+    "to": INTEGERS | st.sampled_from(Binding),
+}
+KINDS = [kind for kind in {k.__name__: k for k in Command.__subclasses__()}.values() if kind is not c.SetEpoch]
+
+
+@st.composite
+def commands(draw: st.DrawFn) -> Command:
+    """A command with anything in its fields; now and then with what does not belong there."""
+    kind = draw(st.sampled_from([getattr(c, k.__name__) for k in KINDS]))
+    junk = draw(st.integers(0, 9)) == 0
+    values = {f.name: draw(JUNK if junk else VALUES.get(f.name, INTEGERS)) for f in fields(kind)}
+    command: Command = kind(**values)
+    return command
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([REGISTERS, RingId(0, 0), RingId(1, 1)]), commands()), max_size=8))
+def test_any_command_is_refused_in_one_line_or_ends(rig: Rig, asked: list[tuple[RingId, Command]]) -> None:
+    tickets = []
+    for ring, command in asked:
+        try:
+            tickets.append(rig.device.submit(ring, command))
+        except InputError as error:
+            assert str(error).isprintable()
+    assert all(isinstance(rig.device.wait(ticket).status, Status) for ticket in tickets)
+    rig.configure()
+    store(rig.one, 1)
