@@ -1,10 +1,12 @@
 """A client's day: look up, put, get, pin, sessions, drop."""
 
+from dataclasses import replace
+
 import pytest
 from driverbench import FRAME, FRAMES, Rig, store
 
 from hw.params import commands as c
-from hw.params.commands import LookupMode
+from hw.params.commands import Command, Completion, LookupMode
 from hw.params.protocol import FrameState, Handle, ModelState, SessionId, Status
 from sw.driver import Client, CommandFailed, Put
 from sw.driver.client import as_bytes, crc32c
@@ -94,6 +96,23 @@ def test_keys_are_compared_whole_and_with_their_model(rig: Rig) -> None:
     assert rig.one.lookup(0, [key]).status is Status.HIT
     for model, other in ((0, 1), (0, 1 << 127), (0, key ^ 1 << 64), (1, key)):
         assert rig.one.lookup(model, [other]).status is Status.MISS
+
+
+class Misplaced(Client):
+    """Its WRITEs go beyond what was accepted, and are refused."""
+
+    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+        if isinstance(command, c.Write):
+            command = replace(command, segment=command.segment + 1)
+        return super().run(command, into)
+
+
+def test_a_put_whose_write_is_refused_leaves_nothing(rig: Rig) -> None:
+    misplaced = Misplaced(rig.device, rig.one.ring)
+    with misplaced.session() as session:
+        assert misplaced.put(session, 0, 1, DATA) == Put(Status.RANGE, None)
+        assert rig.far.lookup(0, [1]).status is Status.MISS
+        assert rig.one.put(session, 0, 1, DATA).stored, "the key is free again"
 
 
 # Pins.

@@ -197,6 +197,13 @@ def test_a_completion_is_shown_in_a_few_words(rig: Rig) -> None:
 INTEGERS = st.integers(-2, 9) | st.sampled_from([1 << 16, 1 << 32, 1 << 64, 1 << 128, -(1 << 200), True])
 JUNK = st.none() | st.text(max_size=3) | st.floats() | st.just([]) | st.just(()) | st.just(object())
 PARTS = INTEGERS | st.none()
+
+
+def viewed(data: bytes) -> memoryview:
+    """A view of bytes."""
+    return memoryview(data)
+
+
 BYTES: st.SearchStrategy[Any] = st.binary(max_size=1200)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "handle": st.builds(Handle, PARTS, PARTS, PARTS, PARTS, PARTS) | st.builds(Handle, *[st.integers(0, 1)] * 5),
@@ -204,7 +211,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "pin": st.booleans() | st.builds(PinId, PARTS, PARTS),
     "ring": st.builds(RingId, PARTS, PARTS),
     "keys": st.lists(INTEGERS | JUNK, max_size=10) | st.lists(INTEGERS, max_size=4),
-    "data": BYTES | BYTES.map(memoryview),
+    "data": BYTES | BYTES.map(viewed),
     "mode": st.sampled_from(LookupMode),
     "park": st.booleans(),
     "public": st.booleans(),

@@ -81,9 +81,9 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         "pools have 1,048,577 frames in all, at most 1,048,576",
     ),
     "sets": ({"cam": CamParams(sets=3000)}, "cam.sets = 3000, expected a power of two, or 0 to derive"),
-    "a slot a frame": (
-        {"cam": CamParams(banks=1, ways=8, sets=1024)},
-        "cam.banks x sets x ways = 8,192 slots for 16,384 frames, expected a slot a frame",
+    "a slot more than frames": (
+        {"cam": CamParams(banks=1, ways=16, sets=1024)},
+        "cam.banks x sets x ways = 16,384 slots for 16,384 frames, expected more slots than frames",
     ),
     "whole segments": (
         {"pools": (PoolParams(), PoolParams(frame_bytes=5000))},
@@ -121,7 +121,7 @@ def test_a_contradiction_names_both_sides_in_one_line(name: str) -> None:
 def test_what_just_does_not_contradict_is_taken() -> None:
     Params(pools=(PoolParams(frames=1 << 20),))
     Params(pools=(PoolParams(frames=1),) * 16)
-    Params(cam=CamParams(banks=1, ways=16, sets=1024))
+    Params(cam=CamParams(banks=1, ways=17, sets=1024))
     Params(replay=ReplayParams(block_bytes=4 << 20, partitions=16, models=64, ports=4, retire_model_at=1))
 
 
