@@ -54,7 +54,7 @@ def test_what_was_put_is_got(rig: Rig, name: str) -> None:
         assert into == wanted
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(min_size=1, max_size=FRAME) | st.sampled_from([b"x" * n * SEGMENT for n in (1, 2, 8)]))
 def test_any_bytes_come_back(rig: Rig, data: bytes) -> None:
     rig.one.drop(0, 1)

@@ -231,7 +231,7 @@ def commands(draw: st.DrawFn) -> Command:
     return command
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from([REGISTERS, RingId(0, 0), RingId(1, 1)]), commands()), max_size=8))
 def test_any_command_is_refused_in_one_line_or_ends(rig: Rig, asked: list[tuple[RingId, Command]]) -> None:
     tickets = []

@@ -40,7 +40,7 @@ def content(act: Act) -> bytes:
     return f"{act.tenant}/{act.key}/{act.nonce:010}/".encode() * 50
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ACTS)
 def test_every_tenant_gets_its_own_bytes_or_what_is_public_and_may_be_read(rig: Rig, acts: list[Act]) -> None:
     rig.configure()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.params import DEFAULT, LARGE, PRESETS, TINY, ParameterError, load_params
@@ -205,6 +205,7 @@ def test_a_number_of_thousands_of_digits_is_refused_as_any_other() -> None:
     assert refusal(None, "cam.banks=1" + 5000 * "0").endswith(TAKES_BANKS)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_set_is_taken_or_refused_in_one_line(name: str, value: str) -> None:
     try:
@@ -213,6 +214,7 @@ def test_any_set_is_taken_or_refused_in_one_line(name: str, value: str) -> None:
         assert str(error).isprintable()
 
 
+@settings(deadline=None)
 @given(st.sampled_from([name for name, _ in names()]), st.text() | st.integers().map(str) | st.floats().map(str))
 def test_any_value_of_any_parameter_is_taken_or_refused_with_its_name(name: str, value: str) -> None:
     try:

@@ -6,7 +6,7 @@ from dataclasses import Field, fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.params import DEFAULT, PRESETS, TINY, ParameterError, Params
@@ -125,6 +125,7 @@ def test_what_just_does_not_contradict_is_taken() -> None:
     Params(replay=ReplayParams(block_bytes=4 << 20, partitions=16, models=64, ports=4, retire_model_at=1))
 
 
+@settings(deadline=None)
 @given(banks=st.integers(1, 16), ways=st.integers(1, 64), frames=st.integers(1, 1 << 20))
 def test_derived_sets_are_the_fewest_with_the_slots_that_replacement_needs(banks: int, ways: int, frames: int) -> None:
     params = Params(cam=CamParams(banks=banks, ways=ways), pools=(PoolParams(frames=frames),))
@@ -169,6 +170,7 @@ FEW = st.builds(
 """Few enough sets of parameters for two of them to be equal now and then."""
 
 
+@settings(deadline=None)
 @given(FEW, FEW)
 def test_hashes_are_equal_where_the_parameters_are_and_nowhere_else(left: Params, right: Params) -> None:
     assert (left == right) == (left.hash == right.hash)

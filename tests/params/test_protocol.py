@@ -1,7 +1,7 @@
 """The words of the protocol: one meaning a status, one order of refusals, identifiers that fit their words."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.params import InputError
@@ -78,11 +78,13 @@ def test_the_word_of_a_pin_or_session_is_fixed(slot: SlotId, kind: type[SlotId])
     assert type(kind.unpack(SLOTS[slot])) is kind
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 128) - 1))
 def test_every_word_is_one_handle(word: int) -> None:
     assert Handle.unpack(word).pack() == word
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 64) - 1))
 def test_every_word_is_one_slot(word: int) -> None:
     assert PinId.unpack(word).pack() == word
