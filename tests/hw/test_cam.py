@@ -26,7 +26,7 @@ BENCH, ERRORS = "hw.tb.cam.bench", "hw.tb.cam.bench_errors"
 
 GEOMETRIES = {
     "tiny": [],
-    "wide": ["cam.banks=5", "cam.ways=8", "cam.sets=8", "pools.0.frames=320", "tables.partitions=16"],
+    "wide": ["cam.banks=5", "cam.ways=8", "cam.sets=8", "pools.0.frames=300", "tables.partitions=16"],
     "true": ["cam.banks=1", "cam.ways=12", "cam.sets=1"],
     "odd": ["cam.banks=3", "cam.ways=3", "cam.sets=4", "tables.partitions=3", "tables.models=5"],
     "macro": ["cam.sets=256", "pools.0.frames=1000"],
