@@ -1,14 +1,31 @@
-"""The core of a slice: its bench, and the mutants that the bench must find."""
+"""The core of a slice: its bench, and the mutants that the same traffic must find."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
+import google_crc32c
 import pytest
+from amaranth.sim import SimulatorContext
 
+from hw.params import commands as c
 from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
-from hw.rtl.node.core import Core
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId
+from hw.params.toeplitz import diagonals
+from hw.rtl.emit import describe
+from hw.rtl.node import usage
+from hw.rtl.node.core import Core, allocation, blocks, control, core, streaming, tables
+from hw.rtl.node.layouts import log_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
+from hw.tb.core.world import Script, World
+from hw.tb.mutate import mutate
+from hw.tb.payload import Codec
+from hw.tb.scoreboard import CheckError
+from pymodel.spec import IllegalOperation, InvariantViolation
+from tests.hw.simulate import Restart, simulate
 
 BENCH = "hw.tb.core.bench"
+SETTLED = 400
+"""Idle cycles after which the hands of the core have found all there is."""
 
 
 def small(**tables: int) -> Params:
@@ -38,4 +55,171 @@ def small(**tables: int) -> Params:
 
 @pytest.mark.parametrize("params", [small()], ids=["small"])
 def test_core(run_bench: Callable[..., None], params: Params) -> None:
-    run_bench(Core(params), "core", BENCH, **settings_of(params), commands=1000)
+    run_bench(Core(params), "core", BENCH, **settings_of(params), moves=1000)
+
+
+def play(params: Params, seed: int = 0, moves: int = 0, script: Script | None = None) -> World:
+    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
+    dut = Core(params)
+    operations, verdicts, log = (
+        Codec(describe(layout)) for layout in (operation_layout(params), verdict_layout(), log_layout())
+    )
+    world = World(params, seed, operations, script)
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        ctx.set(dut.diagonals, diagonals(params))
+        ctx.set(dut.verdicts.ready, 1)
+        ctx.set(dut.log.ready, 1)
+        await ctx.tick().until(dut.ready)
+        offers: list[dict[str, Any]] = []
+        left, idle = moves, 0
+        while idle < SETTLED:
+            if not offers and (left or script is not None):
+                world.ask()
+                left -= bool(left)
+            offers = offers or world.offer()
+            ctx.set(dut.operations.valid, bool(offers))
+            if offers:
+                ctx.set(dut.operations.payload.as_value(), operations.pack(offers[0]))
+            idle = 0 if offers or left else idle + 1
+            if offers and ctx.get(dut.operations.ready):
+                offers = offers[1:]
+            if ctx.get(dut.log.valid):
+                world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))
+            if ctx.get(dut.verdicts.valid):
+                world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
+            await ctx.tick()
+        world.finish()
+
+    simulate(dut, bench)
+    return world
+
+
+def test_core_in_the_amaranth_simulator() -> None:
+    world = play(small(), 0, 150)
+    assert len(world.statuses) > 20
+
+
+Story = Generator[tuple[RingId, c.Command], c.Completion, None]
+
+RING = RingId(0, 0)
+
+
+def stored(length: int, bound: int) -> Generator[tuple[RingId, c.Command], c.Completion, Handle]:
+    """Begins service with one ring, and stores a block under key 7."""
+    frames = small().pools[0].frames
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(0, quota=frames)
+    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    yield REGISTERS, c.Bind(RING, 0)
+    session = (yield RING, c.OpenSession()).session
+    assert session is not None
+    handle = (yield RING, c.Alloc(0, 7, bound, session)).handle
+    assert handle is not None
+    data = bytes(range(256)) * (length // 256 + 1)
+    yield RING, c.Write(handle, 0, data[:length])
+    yield RING, c.Seal(handle, length, google_crc32c.value(data[:length]))
+    return handle
+
+
+def pinned_again_and_again() -> Story:
+    """One frame is hit by keys behind each other, and is held until the last pin is back."""
+    yield from stored(512, 512)
+    pins = (yield RING, c.Lookup(0, [7, 7, 7, 7], LookupMode.BITMAP, pin=True)).pins
+    yield RING, c.Drop(0, 7)
+    for pin in pins:
+        if pin is not None:
+            yield RING, c.Unpin(pin)
+
+
+def written_too_long() -> Story:
+    """A WRITE ends where its block's bound is, to the byte."""
+    yield from stored(513, 514)
+    session = (yield RING, c.OpenSession()).session
+    assert session is not None
+    handle = (yield RING, c.Alloc(0, 8, 600, session)).handle
+    assert handle is not None
+    yield RING, c.Write(handle, 0, bytes(601))
+    yield RING, c.Write(handle, 1, bytes(88))
+
+
+STORIES = (pinned_again_and_again, written_too_long)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_stories(story: Callable[[], Story]) -> None:
+    play(small(), script=Script(story()))
+
+
+MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
+    "read of an unsealed block": (
+        blocks,
+        blocks._read,
+        "(~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING)",
+        "(0, Status.PENDING)",
+    ),
+    "generation not compared": (
+        core,
+        tables.Tables,
+        "& (self.op.handle.generation == frame.generation)",
+        "",
+    ),
+    "model filter off": (
+        core,
+        tables.Tables,
+        "self.scopes_alive.eq(self.partition_scopes.alive & self.model_scopes.alive)",
+        "self.scopes_alive.eq(self.partition_scopes.alive)",
+    ),
+    "partition taken from the request": (
+        control,
+        control.admit,
+        "t.look_up(ring.partition)",
+        "t.look_up(op.partition)",
+    ),
+    "partition of a handle not compared": (blocks, blocks.by_handle, "(~own, Status.DENIED),", ""),
+    "CRC not checked at seal": (blocks, blocks.states, "with m.If(~t.unwound == op.crc):", "with m.If(1):"),
+    "pin not released": (blocks, blocks.unpin, "t.release_slot(t.pins)", ""),
+    "second writer granted": (
+        allocation,
+        allocation.cases,
+        "with m.Elif(t.found.hit & t.alive):",
+        "with m.Elif(t.found.hit & t.alive & t.sealed):",
+    ),
+    "frame freed with a write outstanding": (
+        blocks,
+        blocks.drained,
+        "(row.pins == 0) & (row.reads == 0) & (row.answered == row.accepted)",
+        "(row.pins == 0) & (row.reads == 0)",
+    ),
+    "victim held by a READ": (core, tables.Tables, "(row.pins != 0) | (row.reads != 0)", "row.pins != 0"),
+    "lookup forwarding missing": (
+        streaming,
+        streaming._judge,
+        "with m.If(earlier.valid & (earlier.index == index)):",
+        "with m.If(0):",
+    ),
+    "quota off by one": (
+        usage,
+        usage.Usage,
+        "self.full.eq(used[self.query] >= asked.quota)",
+        "self.full.eq(used[self.query] > asked.quota)",
+    ),
+    "write beyond the length": (blocks, blocks._write, "(end > frame.bound)", "0"),
+    "lost ring goes on": (control, control.admit, "(lost, Status.UNAVAILABLE),", ""),
+}
+"""Name to where it is looked up, what it is, what is right and what is wrong."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, target, good, bad = MUTANTS[name]
+    mutant = mutate(target, good, bad)
+    if target is usage.Usage:
+        monkeypatch.setattr("hw.rtl.node.replacement.Usage", mutant)
+    else:
+        monkeypatch.setattr(where, target.__name__, mutant)
+    with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
+        for story in STORIES:
+            play(small(), script=Script(story()))
+        for seed in range(6):
+            play(small(), seed, 700)
