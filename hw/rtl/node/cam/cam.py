@@ -126,7 +126,7 @@ class Cam(wiring.Component):
             access_entry.eq(entry),
         ]
         way = Signal(ways)
-        m.d.comb += way.eq((update | scrubber.write) << place.way)
+        m.d.comb += way.eq(Cat((update | scrubber.write) & (place.way == i) for i in range(ways)))
         for bank in banks:
             hashed = _hash(self.diagonals[bank], request.tag, len(known))
             m.d.sync += [
