@@ -12,7 +12,9 @@ from hw.params import InputError, KvnodeError
 COMMANDS = {
     "bench": ("scripts.bench:bench", "One benchmark: its figures beside their targets and limits."),
     "emit": ("scripts.emit:emit", "Verilog of a block, and the map of its ports."),
+    "prove": ("scripts.prove:command", "Prove the hardware's properties, one line each."),
     "replay": ("scripts.replay:command", "A trace through driver and backend, every byte compared; a report."),
+    "synth": ("scripts.synth:synth", "LUTs, registers, memory bits and logic depth of blocks."),
     "trace": ("scripts.trace:trace", "Describe a trace, invent one, or compute its hit-rate curves."),
 }
 """Subcommand to `module:attribute` and one line of help. A module is imported only when its command is asked for."""

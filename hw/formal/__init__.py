@@ -4,13 +4,14 @@ A property is a design whose inputs are free, with the unit under proof inside a
 its surroundings (`Assume`) and situations that must be possible (`Cover`), so that no rule makes a claim empty.
 """
 
-from hw.formal.property import Bounded, Induction, Pdr, Property
+from hw.formal.property import Bounded, Induction, Method, Pdr, Property
 from hw.formal.prove import Outcome, Verdict, prove
 from hw.formal.registry import all_properties, choose
 
 __all__ = [
     "Bounded",
     "Induction",
+    "Method",
     "Outcome",
     "Pdr",
     "Property",

@@ -65,7 +65,8 @@ class Property:
     - `design`: makes the component to prove. All its members are inputs, and all inputs are free, reset too: before the
       first reset every register and memory holds anything; claims and covers count from the cycle after it.
     - `method`: how it is proved.
-    - `cover`: cycles within which every `Cover` in the design must be reachable.
+    - `cover`: cycles within which every `Cover` in the design must be reachable, and within which a failure is looked
+      for when an induction does not close.
     """
 
     name: str

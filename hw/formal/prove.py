@@ -69,6 +69,11 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     shutil.rmtree(record.parent, ignore_errors=True)
     started = time.monotonic()
     ending, directory = _run(record.parent / "proof", text, proof)
+    if ending is Ending.UNKNOWN:
+        search = sby.configuration(mode="bmc", depth=prop.cover, engine="abc bmc3", timeout=TIMEOUT)
+        searched, where = _run(record.parent / "search", text, search)
+        if searched is Ending.FAIL:
+            ending, directory = searched, where
     seconds = time.monotonic() - started
     covered = _run(record.parent / "cover", text, cover)[0] is Ending.PASS
     outcome = _outcome(prop, ending, directory, seconds=round(seconds, 1), covered=covered)
@@ -101,15 +106,13 @@ def _outcome(prop: Property, ending: Ending, run: Path, *, seconds: float, cover
     elif ending is Ending.TIMEOUT:
         detail = f"no answer within {TIMEOUT} s"
     elif (run / "engine_0" / "trace_induct.vcd").exists():
-        detail, trace = f"{_failed_claim(run)}, by induction only", run / "engine_0" / "trace_induct.vcd"
+        detail, trace = f"no induction: {_failed_claim(run)}", run / "engine_0" / "trace_induct.vcd"
     else:
         raise KvnodeError(f"{prop.name}: sby gave no answer, see {run / 'logfile.txt'}")
-    return Outcome(
-        name=prop.name, verdict=verdict, seconds=seconds, covered=covered, detail=detail, trace=trace
-    )
+    return Outcome(name=prop.name, verdict=verdict, seconds=seconds, covered=covered, detail=detail, trace=trace)
 
 
 def _failed_claim(run: Path) -> str:
-    """Where the source has the claim that failed."""
-    found = re.findall(r"Assert failed in \S+ (?:\S+ )?\((\S+?)\)", (run / "logfile.txt").read_text())
+    """Where the source has the claim that failed, as `file.py:line`."""
+    found = re.findall(r"Assert failed in [^:]+: (?:\S*/)?([^/\s]+\.py:\d+)", (run / "logfile.txt").read_text())
     return found[-1] if found else "a claim"

@@ -49,10 +49,10 @@ flatten
 chformal -lower
 delete t:$meminit_v2 t:$print
 setattr -unset init w:*
-fminit -seq rst 1'b1,1'bz top
 techmap -max_iter 1 -map {Path(__file__).with_name("begin.v")}
+fminit -seq rst 1'b1,1'bz top
 """
-"""Makes the initial state arbitrary and the first cycle a reset; claims and covers count from the cycle after it."""
+"""Makes the initial state arbitrary and the first cycle a reset; claims, rules and covers count from the cycle after it."""
 
 
 class Ending(Enum):

@@ -77,7 +77,7 @@ class CrcValue(CrcHarness):
         before = Signal(crc32c.WIDTH, init=crc32c.ONES)
         added, after = Signal(crc32c.WIDTH), Signal(crc32c.WIDTH)
         m.d.comb += added.eq(self.after(m, Const(0, crc32c.WIDTH), padded))
-        m.d.comb += after.eq(self.after(m, before, padded))
+        m.d.comb += after.eq(self.after(m, before, Const(0, 8 * beat_bytes)) ^ added)
         with m.If(advance):
             m.d.sync += [taken.eq(self.beats.valid), last.eq(beat.last), count.eq(beat.count)]
             m.d.sync += padded.eq(Cat(Mux(i < beat.count, beat.data.word_select(i, 8), 0) for i in range(beat_bytes)))
@@ -111,7 +111,6 @@ class CrcValue(CrcHarness):
         with m.If(valid):
             m.d.comb += Assert(self.crcs.payload == ~crc, "not the CRC of the segment")
         m.d.comb += Cover(valid & (padding == beat_bytes - 1))
-
 
     def after(self, m: Module, state: Value, beat: Value) -> Value:
         """Return the state after all bytes of `beat`."""
@@ -152,7 +151,11 @@ class CrcDefinition(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         both, state, string = (Signal(crc32c.WIDTH, name=name) for name in ("both", "state", "string"))
-        m.d.sync += [both.eq(_step(both, self.bit)), state.eq(_step(state, Const(0))), string.eq(_step(string, self.bit))]
+        m.d.sync += [
+            both.eq(_step(both, self.bit)),
+            state.eq(_step(state, Const(0))),
+            string.eq(_step(string, self.bit)),
+        ]
         with m.If(self.begin):
             m.d.sync += [both.eq(self.left), state.eq(self.left), string.eq(0)]
         m.d.comb += Assert(both == state ^ string, "the definition is not linear")

@@ -1,0 +1,115 @@
+"""A counterexample as Python values, and its replay in the Amaranth simulator."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from amaranth import ClockDomain, Module, Signal
+from amaranth.hdl import Fragment, Value
+from amaranth.hdl._ast import Property, Switch  # statements have no public way in
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+from amaranth.sim import Simulator
+from vcd.reader import TokenKind, tokenize
+
+Inputs: TypeAlias = dict[str, int]
+"""The inputs of one cycle by name, reset as `rst`; a port in a structure is called `outer__inner`."""
+
+
+def read_inputs(waves: Path, design: wiring.Component) -> list[Inputs]:
+    """Return the inputs of `design` cycle by cycle, from the waves of a failed proof."""
+    wanted = {"rst", *_ports(design)}
+    names: dict[str, str] = {}
+    values: Inputs = dict.fromkeys(sorted(wanted), 0)
+    cycles: list[Inputs] = []
+    depth, step = 0, False
+    with waves.open("rb") as file:
+        for token in tokenize(file):
+            if token.kind is TokenKind.SCOPE:
+                depth += 1
+            elif token.kind is TokenKind.UPSCOPE:
+                depth -= 1
+            elif token.kind is TokenKind.VAR and depth < 2:
+                names[token.var.id_code] = token.var.reference
+            elif token.kind is TokenKind.CHANGE_TIME:
+                if step:
+                    cycles.append(dict(values))
+                step = False
+            elif token.kind in (TokenKind.CHANGE_SCALAR, TokenKind.CHANGE_VECTOR):
+                change = token.scalar_change if token.kind is TokenKind.CHANGE_SCALAR else token.vector_change
+                name = names.get(change.id_code)
+                step |= name == "smt_step"
+                if name in wanted:
+                    values[name] = _number(change.value)
+    return [*cycles, values] if step else cycles
+
+
+def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, str] | None:
+    """Apply `inputs` to `design`, and return the first cycle with a false claim and the claim's place, or None.
+
+    As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule of the
+    surroundings and so are no counterexample.
+    """
+    ports = _ports(design)
+    fragment = Fragment.get(design, None)
+    checks = list(_checks(fragment))
+    m = Module()
+    m.domains.sync = sync = ClockDomain()
+    m.submodules.design = fragment
+    found: list[tuple[int, str]] = []
+
+    async def drive(ctx) -> None:
+        for cycle, values in enumerate(inputs):
+            ctx.set(sync.rst, values["rst"])
+            for name, port in ports.items():
+                ctx.set(port, values[name])
+            for kind, place, flag in checks:
+                if cycle and not ctx.get(flag):
+                    if kind is Property.Kind.Assume:
+                        raise ValueError(f"cycle {cycle}: the inputs break the rule at {place}")
+                    found.append((cycle, place))
+            await ctx.tick()
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(drive)
+    simulator.run()
+    return found[0] if found else None
+
+
+def _ports(design: wiring.Component) -> dict[str, Value]:
+    """The inputs of `design`."""
+    return {
+        "__".join(map(str, path)): Value.cast(value)
+        for path, member, value in design.signature.flatten(design)
+        if member.flow is In
+    }
+
+
+def _checks(fragment: Fragment) -> Iterator[tuple[Property.Kind, str, Signal]]:
+    """Turn every claim and rule into a signal that tells whether it holds: only settled values are to count."""
+    for submodule, _, _ in fragment.subfragments:
+        yield from _checks(submodule)
+    for statements in fragment.statements.values():
+        yield from _flags(statements)
+
+
+def _flags(statements: list) -> Iterator[tuple[Property.Kind, str, Signal]]:
+    for statement in list(statements):
+        if isinstance(statement, Switch):
+            for _, inner, _ in statement.cases:
+                yield from _flags(inner)
+        elif isinstance(statement, Property):
+            where = statements.index(statement)
+            if statement.kind is Property.Kind.Cover:
+                del statements[where]
+                continue
+            flag = Signal(init=1, name="holds")
+            statements[where] = flag.eq(statement.test.bool())
+            file, line = statement.src_loc
+            yield statement.kind, f"{Path(file).name}:{line}", flag
+
+
+def _number(value: int | str) -> int:
+    """Return a value of the waves; where a bit is undefined, as no claim depends on it, any will do."""
+    return int(value.translate(str.maketrans("xzXZ", "0000")), 2) if isinstance(value, str) else value

@@ -1,0 +1,45 @@
+"""`kvnode prove`: the proofs, one line a property."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import click
+
+from hw.formal import Outcome, Property, Verdict, choose, prove
+
+AT_ONCE = 2
+"""Proofs at a time; each is a chain of processes that use one core."""
+
+
+@click.command("prove")
+@click.argument("properties", metavar="[PROPERTY]...", nargs=-1)
+@click.option("--fresh", is_flag=True, help="Prove again what an earlier run has proved.")
+@click.option("--list", "only_list", is_flag=True, help="Only say what each property shows.")
+@click.pass_context
+def command(ctx: click.Context, properties: tuple[str, ...], fresh: bool, only_list: bool) -> None:
+    """Prove each PROPERTY, or all of a group (default: all); exit with 1 unless all hold and all covers are reached."""
+    chosen = choose(properties)
+    width = max(len(p.name) for p in chosen)
+    if only_list:
+        for p in chosen:
+            click.echo(f"{p.name:{width}}  {p.shows}")
+        return
+    good = True
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for p, outcome in zip(chosen, pool.map(lambda p: prove(p, fresh=fresh), chosen), strict=True):
+            click.echo(f"{p.name:{width}}  {_line(p, outcome)}")
+            good &= outcome.good
+    if not good:
+        ctx.exit(1)
+
+
+def _line(p: Property, outcome: Outcome) -> str:
+    time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
+    cover = "cover reached" if outcome.covered else f"COVER NOT REACHED within {p.cover} cycles"
+    match outcome.verdict:
+        case Verdict.PROVED:
+            return f"proved ({p.method}, {time}); {cover}"
+        case Verdict.BOUNDED:
+            return f"bounded to {p.method.depth} ({getattr(p.method, 'reason')}, {time}); {cover}"
+        case _:
+            waves = f"; waves: {outcome.trace}" if outcome.trace else ""
+            return f"{outcome.verdict}: {outcome.detail} ({p.method}, {time}); {cover}{waves}; again: kvnode prove {p.name}"

@@ -1,0 +1,47 @@
+"""`kvnode synth`: size and logic depth of blocks."""
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from hw.params import load_params
+from hw.rtl.blocks import BLOCKS
+from hw.synth import FAMILIES, Report, synthesise
+from scripts.provenance import git_rev
+
+
+@click.command()
+@click.argument("blocks", metavar="[BLOCK]...", nargs=-1, type=click.Choice(sorted(BLOCKS)))
+@click.option("--config", type=click.Path(path_type=Path), help="Parameter file (TOML).")
+@click.option("--set", "overrides", metavar="K=V", multiple=True, help="Change one parameter; may be repeated.")
+@click.option("--family", type=click.Choice(sorted(FAMILIES)), default="ecp5", show_default=True, help="FPGA family.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], family: str, as_json: bool) -> None:
+    """Synthesise each BLOCK (default: all) for an FPGA family and count LUTs, registers, memory and logic levels."""
+    params = load_params(config, overrides)
+    reports = []
+    with Console(stderr=True).status("") as status:
+        for block in blocks or BLOCKS:
+            status.update(f"{block} ({len(reports) + 1} of {len(blocks or BLOCKS)})")
+            reports.append(synthesise(BLOCKS[block](params), block, family))
+    if as_json:
+        result = {"blocks": [asdict(report) for report in reports], "params_hash": params.hash, "git_rev": git_rev()}
+        click.echo(json.dumps(result))
+    else:
+        Console().print(_table(reports, f"{family}, parameters {params.hash}"))
+
+
+def _table(reports: list[Report], title: str) -> Table:
+    table = Table(title=title)
+    shown = [f.name for f in fields(Report) if f.name not in ("family", "seconds")]
+    for column in shown:
+        words = column.replace("_", " ").replace("luts", "LUTs").replace("lut ", "LUT ").replace(" rams", " RAMs")
+        table.add_column(words, justify="left" if column in ("block", "path_start", "path_end") else "right")
+    for report in reports:
+        values = (asdict(report)[column] for column in shown)
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in values))
+    return table
