@@ -109,8 +109,8 @@ def write(core: Core, ring: Ring, op: Taken, command: c.Write, result: Completio
     data = bytes(command.data[op.item * size : (op.item + 1) * size])
     segment = command.segment + op.item
     frame, verdict = writable(core, ring, command.handle, writing=True)
-    short = frame.length < frame.accepted * size
-    require(segment <= frame.accepted - short, Status.RANGE)
+    ended = frame.length < frame.accepted * size
+    require(segment < frame.accepted or (segment == frame.accepted and not ended), Status.RANGE)
     require(segment * size + len(data) <= frame.bound, Status.RANGE)
     require(verdict is Status.OK, verdict)
     require(segment == frame.accepted, Status.WRITE_ONCE)

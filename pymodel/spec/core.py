@@ -158,8 +158,9 @@ class Core:
 
     def evict(self, frame: Frame) -> None:
         """A SEALED frame that nothing holds is taken from its partition, to be claimed at once."""
-        self.counters["evictions"] += 1
-        self.tell_partition(frame, stored=False)
+        if self.alive(frame):
+            self.counters["evictions"] += 1
+            self.tell_partition(frame, stored=False)
         self._unlink(frame)
         frame.partition.used -= 1
 
@@ -203,13 +204,13 @@ class Core:
         self.outputs.append(result)
 
     def tell_partition(self, frame: Frame, *, stored: bool) -> None:
-        """EVENT to every port that has a ring of the block's partition."""
+        """EVENT to every port with a ring that may read the block's partition."""
         event = (stored, *frame.tag, self.handle(frame))
         self.outputs.extend(Event(port, *event) for port in self.ports(frame.partition))
 
     def ports(self, owner: Partition | None = None) -> Iterable[int]:
-        """Ports with a ring that may read blocks of ``owner`` (None: with any bound ring), in order."""
-        bound = (ring for ring in self.rings.values() if ring.partition is not NOBODY)
+        """Ports with a live ring that may read blocks of ``owner`` (None: with any bound one), in order."""
+        bound = (ring for ring in self.rings.values() if ring.partition is not NOBODY and not ring.lost)
         return sorted({ring.id.port for ring in bound if owner is None or self.readable(ring.partition, owner)})
 
     def note(self, frame: Frame) -> None:

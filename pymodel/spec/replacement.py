@@ -75,7 +75,7 @@ class Replacement:
     def _queued(self, partition: Partition) -> Frame | None:
         """The oldest entry of the queue that is still a victim; those before it leave the queue.
 
-        An entry whose frame has been taken for another block since counts for nothing.
+        An entry whose frame is not queued any more, or not the partition's, counts for nothing.
         """
         while partition.victims:
             frame = partition.victims.popleft()

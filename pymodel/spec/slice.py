@@ -9,9 +9,9 @@ from hw.params.orderlog import Hand, Operation, Taken
 from hw.params.params import Params
 from hw.params.protocol import Opcode, Status
 from pymodel.spec import admin, blocks, internal, sessions
+from pymodel.spec.check.monitor import Monitor
 from pymodel.spec.core import Core, Refused, require
 from pymodel.spec.internal import legal, present
-from pymodel.spec.monitor import Monitor
 from pymodel.spec.state import NOBODY, Ring
 from pymodel.spec.validate import well_formed
 
@@ -103,11 +103,11 @@ class Slice:
         if command.opcode.administrative:
             require(ring.administrative, Status.DENIED)
             return
-        hidden = Status.MISS if isinstance(command, c.Lookup) else Status.DENIED
-        require(ring.partition is not NOBODY, hidden)
         if isinstance(command, c.Lookup | c.Alloc | c.Drop):
             closed = ring.partition.scope.closed or core.models[command.model].scope.closed
             require(not closed, Status.UNAVAILABLE)
+        hidden = Status.MISS if isinstance(command, c.Lookup) else Status.DENIED
+        require(ring.partition is not NOBODY, hidden)
 
     def _restart(self) -> None:
         core = self.core
@@ -115,6 +115,7 @@ class Slice:
             result.status = Status.UNAVAILABLE
         orphans = list(core.outstanding.values())
         core.restart()
+        core.counters["status_unavailable"] += len(orphans)
         core.outputs.extend(orphans)
 
     def possible(self) -> Iterator[Operation]:

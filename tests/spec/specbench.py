@@ -13,9 +13,9 @@ from hw.params.orderlog import Hand, Operation, Step, Taken
 from hw.params.params import CamParams, MemoryParams, PoolParams, ReplayParams, TableParams
 from hw.params.protocol import REGISTERS, Handle, ModelState, Opcode, PinId, RingId, SessionId, Status
 from pymodel.spec import Slice
-from pymodel.spec.faults import entry
-from pymodel.spec.scheduler import Policy, Scheduler
-from pymodel.spec.traffic import Submit, Traffic
+from pymodel.stimulus.faults import entry
+from pymodel.stimulus.scheduler import Policy, Scheduler
+from pymodel.stimulus.traffic import Submit, Traffic
 
 A = RingId(0, 0)
 A_TOO = RingId(0, 1)

@@ -10,8 +10,8 @@ from hw.params import commands as c
 from hw.params.commands import Completion
 from hw.params.orderlog import Taken
 from hw.params.protocol import Opcode, Status
-from pymodel.spec.scheduler import Policy, replay
-from pymodel.spec.traffic import Requester, Traffic
+from pymodel.stimulus.scheduler import Policy, replay
+from pymodel.stimulus.traffic import Requester, Traffic
 
 OPERATIONS = 24_000
 DONE = {Status.OK, Status.GRANTED}

@@ -106,20 +106,20 @@ STAND_ASIDE = "require(verdict is Status.OK, verdict)"
 MUTANTS: dict[str, tuple[Callable[..., Any], str, str, Callable[[], None]]] = {
     "a write waits for the fence first": (
         blocks.write,
-        "short = frame.length < frame.accepted * size",
-        f"{STAND_ASIDE}; short = frame.length < frame.accepted * size",
+        "ended = frame.length < frame.accepted * size",
+        f"{STAND_ASIDE}; ended = frame.length < frame.accepted * size",
         test_the_new_ring_is_told_range_before_pending_and_pending_before_write_once,
     ),
     "a write is write once first": (
         blocks.write,
-        "short = frame.length < frame.accepted * size",
-        "require(segment >= frame.accepted, Status.WRITE_ONCE); short = frame.length < frame.accepted * size",
+        "ended = frame.length < frame.accepted * size",
+        "require(segment >= frame.accepted, Status.WRITE_ONCE); ended = frame.length < frame.accepted * size",
         lambda: test_a_write_below_accepted_that_leaves_the_block_is_out_of_range(False),
     ),
     "a short segment is followed": (
         blocks.write,
-        "short = frame.length < frame.accepted * size",
-        "short = 0",
+        "ended = frame.length < frame.accepted * size",
+        "ended = False",
         test_nothing_follows_a_short_segment,
     ),
     "an answer waits for the fence first": (

@@ -9,7 +9,7 @@ from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import Hand, Step, Taken
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, SessionId, Status
 from pymodel.spec import Slice
-from pymodel.spec.scheduler import Policy, Scheduler, replay
+from pymodel.stimulus.scheduler import Policy, Scheduler, replay
 
 
 class Host:

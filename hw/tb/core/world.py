@@ -15,7 +15,7 @@ from hw.tb.core.follower import Follower, Verdict, verdict
 from hw.tb.core.operations import Encoder, Fields, stamp
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
-from pymodel.spec.traffic import Fault, Happen, Submit, Traffic
+from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 
 LATER = ("migrate", "answer", "expire_parked", "expire_fence", "restart")
 """Moves of the traffic that the core has no answer to yet."""

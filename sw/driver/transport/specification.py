@@ -12,8 +12,8 @@ from hw.params.params import Params
 from hw.params.protocol import REGISTERS, FrameState, RingId, Status
 from hw.rdl import register_map
 from pymodel.spec import Slice
-from pymodel.spec.scheduler import Scheduler
 from pymodel.spec.state import NOBODY
+from pymodel.stimulus.scheduler import Scheduler
 from sw.driver.transport.administration import command_of
 from sw.driver.transport.base import Arrival, Transport
 from sw.driver.transport.hash import HashMatrices

@@ -60,7 +60,7 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             m.next = "OLD"
 
     with m.State("EVICT"):
-        m.d.comb += t.evicted.eq(1)
+        m.d.comb += t.evicted.eq(t.scopes_alive)
         t.unlink()
         t.lose_use()
         m.next = "OLD"

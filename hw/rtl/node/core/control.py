@@ -69,9 +69,9 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         ((t.epoch == 0) & (op.kind != Kind.SET_EPOCH), Status.UNAVAILABLE),
         (lost, Status.UNAVAILABLE),
         (administrative & ~privileged, Status.DENIED),
-        (~administrative & unbound, Mux(op.kind == Kind.LOOKUP, Status.MISS, Status.DENIED)),
-        (is_in(op, BY_KEY) & t.partition_scopes.closed, Status.UNAVAILABLE),
         (is_in(op, BY_KEY) & t.model_scopes.closed, Status.UNAVAILABLE),
+        (is_in(op, BY_KEY) & ~unbound & t.partition_scopes.closed, Status.UNAVAILABLE),
+        (~administrative & unbound, Mux(op.kind == Kind.LOOKUP, Status.MISS, Status.DENIED)),
     )
     unasked = t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]
     m.d.sync += [

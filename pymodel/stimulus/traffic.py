@@ -19,7 +19,7 @@ from hw.params.commands import Binding, Command
 from hw.params.params import Params
 from hw.params.protocol import KEY_BITS, REGISTERS, LookupMode, ModelState, PinId, RingId, SessionId
 from hw.params.toeplitz import diagonals, pack_tag, set_index
-from pymodel.spec.requesters import Block, Covered, Open, Requester, Requesters, Submit
+from pymodel.stimulus.requesters import Block, Covered, Open, Requester, Requesters, Submit
 
 __all__ = ["MOODS", "Covered", "Fault", "Happen", "Mood", "Requester", "Submit", "Traffic", "colliding_keys"]
 

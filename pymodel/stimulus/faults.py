@@ -7,7 +7,7 @@ from hw.params.orderlog import Operation, Timer
 from hw.params.protocol import REGISTERS
 from pymodel.spec.slice import Slice
 from pymodel.spec.state import NOBODY
-from pymodel.spec.traffic import Fault, Happen
+from pymodel.stimulus.traffic import Fault, Happen
 
 
 def entry(happens: Happen, slice_: Slice, rng: random.Random) -> Operation | None:

@@ -11,11 +11,11 @@ from hw.params import orderlog as log
 from hw.params.commands import Completion, Message
 from hw.params.orderlog import Hand, Operation, Taken, Timer
 from hw.params.protocol import RingId, Status
-from pymodel.spec.audit import audit
-from pymodel.spec.claims import Claims
+from pymodel.spec.check.audit import audit
+from pymodel.spec.check.claims import Claims
+from pymodel.spec.check.ledger import Ledger, Store
+from pymodel.spec.check.violation import invariant
 from pymodel.spec.core import Core
-from pymodel.spec.ledger import Ledger, Store
-from pymodel.spec.violation import invariant
 
 
 class Monitor:

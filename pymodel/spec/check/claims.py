@@ -5,9 +5,9 @@ from hw.params import orderlog as log
 from hw.params.commands import Command, Completion
 from hw.params.orderlog import Operation, Taken
 from hw.params.protocol import ModelState, RingId, Status
+from pymodel.spec.check.ledger import Ledger, Store
+from pymodel.spec.check.violation import invariant
 from pymodel.spec.core import Core
-from pymodel.spec.ledger import Ledger, Store
-from pymodel.spec.violation import invariant
 
 
 class Claims:

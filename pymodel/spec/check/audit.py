@@ -4,10 +4,10 @@ from collections import Counter
 
 from hw.params.protocol import FrameState
 from pymodel.spec.cam import Tag
+from pymodel.spec.check.ledger import Ledger
+from pymodel.spec.check.violation import invariant
 from pymodel.spec.core import Core
-from pymodel.spec.ledger import Ledger
 from pymodel.spec.state import NOBODY
-from pymodel.spec.violation import invariant
 
 
 def audit(core: Core, ledger: Ledger) -> None:
