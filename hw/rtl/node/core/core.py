@@ -44,10 +44,10 @@ class Core(wiring.Component):
 
     Latency and throughput
     ----------------------
-    A key a cycle within a LOOKUP, if the ring has no public partition to ask; then its keys take 11 cycles each, and 7
-    more for each partition that is asked. All else one at a time; cycles from operation to verdict: LOOKUP 10, 11 by
-    key, 6 by handle, frame or pin, 5 by session; ALLOC takes 8 more in a FREE frame, and 5 and the search of
-    `Replacement` more than that with a victim.
+    A key a cycle within a LOOKUP, if the ring has no public partition to ask; else its keys go one at a time, and are
+    looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict:
+    10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim the search of
+    `Replacement` more.
 
     Ordering and stalls
     -------------------
