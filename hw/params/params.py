@@ -32,7 +32,7 @@ class MemoryParams(Section):
         128, "memory latency that the bursts in flight are to cover", low=1, high=1024, unit="cycles"
     )
     read_segments: int = param(
-        0, "reads in flight for a port on a channel, each with a buffer and an AXI ID; 0: by the latency", low=0, high=64
+        0, "reads in flight for a port on a channel, each with buffer and AXI ID; 0: by the latency", low=0, high=64
     )
     waiting_reads: int = param(4, "READs that wait at a port", low=2, high=64)
 

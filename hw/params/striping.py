@@ -1,11 +1,11 @@
 """Where a segment lies: which memory channel, and which address on it.
 
-The segments of a slice are numbered pool by pool, frame by frame. Number n is in row ``n // channels`` of a channel that
-is a linear function of n over GF(2): each bit of n that is set adds its column. The columns of the lowest bits are the
-unit vectors, so a row of numbers is spread over all channels, in an order of its own; channel and row name one segment,
-and nothing is left unused. Any log2(channels) neighbouring columns are linearly independent, so as those bits count
-through their values, all channels are used: segments at any power of two of distance go through all channels, and so
-do frames of a power of two of segments.
+The segments of a slice are numbered pool by pool, frame by frame. Number n is in row ``n // channels`` of a channel
+that is a linear function of n over GF(2): each bit of n that is set adds its column. The columns of the lowest bits are
+the unit vectors, so a row of numbers is spread over all channels, in an order of its own; channel and row name one
+segment, and nothing is left unused. Any log2(channels) neighbouring columns are linearly independent, so as those bits
+count through their values, all channels are used: segments at any power of two of distance go through all channels, and
+so do frames of a power of two of segments.
 
 That much holds for a remainder modulo any irreducible polynomial (Rau, "Pseudo-randomly interleaved memory", ISCA
 1991), whose columns repeat with a short period; strides near a multiple of it then lean on one channel by a factor of

@@ -16,7 +16,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import KvnodeError
-from hw.rtl import sram
+from hw.rtl import sram, two_port_sram
 
 PASSES = (
     "proc",
@@ -62,8 +62,9 @@ class Emission:
 def emit(component: wiring.Component, name: str) -> Emission:
     """Return `component` as Verilog with the top module `name`, and its ports; macros come with their models."""
     verilog = _verilog(to_rtlil(component, name))
-    if f"{sram.MACRO} #(" in verilog:
-        verilog += "\n" + sram.MODEL.read_text()
+    for macro in (sram, two_port_sram):
+        if f"{macro.MACRO} #(" in verilog:
+            verilog += "\n" + macro.MODEL.read_text()
     return Emission(name=name, verilog=verilog, ports=_ports(component))
 
 

@@ -1,0 +1,79 @@
+"""The data path of a slice: writes and reads on the same memory channels."""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from hw.params import Params
+from hw.rtl.axi import axi4, axi4_read, axi4_write
+from hw.rtl.node.data.layouts import read_widths, write_widths
+from hw.rtl.node.data.read_path import ReadPath
+from hw.rtl.node.data.write_path import WritePath
+
+
+class DataPath(wiring.Component):
+    """Write path and read path, as the manager of C AXI4 channels.
+
+    Parameters
+    ----------
+    params
+        Section `memory`, `tables.ports`, and what `hw.params.striping` needs.
+
+    Interface
+    ---------
+    segments, beats_in, discards, landed
+        As `segments`, `beats`, `discards` and `landed` of `WritePath`.
+    reads, beats_out, done
+        As `reads`, `beats` and `done` of `ReadPath`.
+    memory : Out, `axi4`, one a channel
+        As in `WriteLane` and `ReadLane`; each half has IDs of its own.
+
+    Latency and throughput
+    ----------------------
+    Those of the paths. They share nothing.
+
+    Ordering and stalls
+    -------------------
+    A segment may be read once it has landed; that nothing is read before is the core's work. Neither path waits for the
+    other.
+
+    Reset and errors, invariants, counters
+    --------------------------------------
+    Those of the paths.
+    """
+
+    def __init__(self, params: Params):
+        self._write, self._read = WritePath(params), ReadPath(params)
+        write, read = self._write.signature.members, self._read.signature.members
+        memory = axi4(axi4_write(**write_widths(params)), axi4_read(**read_widths(params)))
+        super().__init__(
+            {
+                "segments": write["segments"],
+                "beats_in": write["beats"],
+                "discards": write["discards"],
+                "landed": write["landed"],
+                "reads": read["reads"],
+                "beats_out": read["beats"],
+                "done": read["done"],
+                "memory": Out(memory).array(params.memory.channels),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.write = write = self._write
+        m.submodules.read = read = self._read
+        wiring.connect(m, wiring.flipped(self.segments), write.segments)
+        wiring.connect(m, wiring.flipped(self.beats_in), write.beats)
+        wiring.connect(m, wiring.flipped(self.discards), write.discards)
+        wiring.connect(m, write.landed, wiring.flipped(self.landed))
+        wiring.connect(m, wiring.flipped(self.reads), read.reads)
+        wiring.connect(m, read.done, wiring.flipped(self.done))
+        for ours, theirs in zip(read.beats, self.beats_out, strict=True):
+            wiring.connect(m, ours, wiring.flipped(theirs))
+        for i, channel in enumerate(self.memory):
+            for half in write.memory[i], read.memory[i]:
+                for name, member in half.signature.members.items():
+                    ours, theirs = getattr(half, name), getattr(channel, name)
+                    m.d.comb += theirs.eq(ours) if member.flow is Out else ours.eq(theirs)
+        return m

@@ -1,0 +1,75 @@
+"""A queue between two streams."""
+
+from typing import Any
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Queue(wiring.Component):
+    """A queue in a memory, with registers at both ends.
+
+    Parameters
+    ----------
+    shape
+        Of a payload.
+    depth
+        Number of payloads that it holds; at least 2.
+
+    Interface
+    ---------
+    i : In, stream
+        What goes in.
+    o : Out, stream
+        What comes out.
+
+    Latency and throughput
+    ----------------------
+    One cycle through an empty queue; one payload a cycle.
+
+    Ordering and stalls
+    -------------------
+    First in, first out. There is no combinational path from one side to the other.
+
+    Reset and errors
+    ----------------
+    Reset empties it.
+
+    Invariants and counters
+    -----------------------
+    None.
+    """
+
+    def __init__(self, shape: Any, *, depth: int):
+        self._shape = shape
+        self._depth = depth
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.rows = rows = memory.Memory(shape=self._shape, depth=self._depth, init=[])
+        write = rows.write_port()
+        read = rows.read_port(transparent_for=(write,))
+
+        held = Signal(range(self._depth + 1))
+        head, tail = Signal(range(self._depth)), Signal(range(self._depth))
+        put, take = Signal(), Signal()
+        next_head = Signal.like(head)
+        m.d.comb += [
+            self.i.ready.eq(held != self._depth),
+            self.o.valid.eq(held != 0),
+            put.eq(self.i.valid & self.i.ready),
+            take.eq(self.o.valid & self.o.ready),
+            next_head.eq(Mux(take, Mux(head == self._depth - 1, 0, head + 1), head)),
+            write.en.eq(put),
+            write.addr.eq(tail),
+            write.data.eq(self.i.payload),
+            read.en.eq(1),
+            read.addr.eq(next_head),
+            self.o.payload.eq(read.data),
+        ]
+        m.d.sync += [head.eq(next_head), held.eq(held + put - take)]
+        with m.If(put):
+            m.d.sync += tail.eq(Mux(tail == self._depth - 1, 0, tail + 1))
+        return m

@@ -1,0 +1,108 @@
+"""The read side of one memory channel."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.params import Params
+from hw.rtl.axi import Burst, axi4_read, is_error
+from hw.rtl.node.data.arbiter import next_in_turn
+from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
+from hw.rtl.node.data.read_bank import ReadBank
+
+
+class ReadLane(wiring.Component):
+    """Reads segments from a channel for all ports, one burst each, into a bank of buffers for each port.
+
+    Parameters
+    ----------
+    params
+        Section `memory`, `tables.ports`, and what `hw.params.striping` needs.
+
+    Interface
+    ---------
+    reads : In, stream of `lane_read_layout(params)`, one a port
+        The segments that a port wants.
+    beats : Out, stream of `bank_beat_layout(params)`, one a port
+        Their beats, in order.
+    memory : Out, `axi4_read`
+        Bursts of whole beats from the start of a segment. RUSER in the last beat is the CRC.
+
+    Latency and throughput
+    ----------------------
+    A read a cycle, offered to memory in the cycle after it was taken; a beat a cycle, two cycles from memory to port.
+
+    Ordering and stalls
+    -------------------
+    Ports take turns. A read waits until its port has a free buffer here, so memory never waits: RREADY is always high.
+    Each read in flight has an ID of its own: bursts may come back in any order, and interleaved.
+
+    Reset and errors
+    ----------------
+    Reset forgets all; the channel has to be reset too. SLVERR and DECERR in any beat become `error`. Memory that ends
+    a burst early or late gives a segment of that length.
+
+    Invariants and counters
+    -----------------------
+    None.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        ports = params.tables.ports
+        super().__init__(
+            {
+                "reads": In(stream.Signature(lane_read_layout(params))).array(ports),
+                "beats": Out(stream.Signature(bank_beat_layout(params))).array(ports),
+                "memory": Out(axi4_read(**read_widths(params))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        memory, ports = self.memory, self._params.tables.ports
+        their_id = Signal(read_id_layout(self._params))
+        m.d.comb += their_id.eq(memory.rid)
+        banks = []
+        for i in range(ports):
+            m.submodules[f"bank_{i}"] = bank = ReadBank(self._params)
+            wiring.connect(m, bank.beats, wiring.flipped(self.beats[i]))
+            fill = bank.fills.payload
+            m.d.comb += [
+                bank.fills.valid.eq(memory.rvalid & (their_id.port == i)),
+                fill.slot.eq(their_id.slot),
+                fill.beat.data.eq(memory.rdata),
+                fill.beat.last.eq(memory.rlast),
+                fill.beat.crc.eq(memory.ruser),
+                fill.beat.error.eq(is_error(memory.rresp)),
+            ]
+            banks.append(bank)
+        m.d.comb += memory.rready.eq(1)
+
+        asking = Cat(read.valid & bank.free for read, bank in zip(self.reads, banks, strict=True))
+        last = Signal(range(max(2, ports)))
+        chosen = next_in_turn(m, asking, last)
+        take, advance = Signal(), Signal()
+        our_id = Signal(read_id_layout(self._params))
+        m.d.comb += [
+            advance.eq(~memory.arvalid | memory.arready),
+            take.eq(advance & asking.any()),
+            our_id.port.eq(chosen),
+            memory.arsize.eq(exact_log2(self._params.memory.beat_bytes)),
+            memory.arburst.eq(Burst.INCR),
+        ]
+        with m.If(advance):
+            m.d.sync += memory.arvalid.eq(take)
+        with m.If(take):
+            m.d.sync += last.eq(chosen)
+        for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True)):
+            with m.If(chosen == i):
+                m.d.comb += [our_id.slot.eq(bank.slot), read.ready.eq(take), bank.claim.eq(take)]
+                with m.If(take):
+                    m.d.sync += [
+                        memory.arid.eq(our_id),
+                        memory.araddr.eq(read.payload.address),
+                        memory.arlen.eq(read.payload.last),
+                    ]
+        return m
