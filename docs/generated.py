@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from hw.params import PRESETS, Params
 from hw.params.load import names
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import PRECEDENCE, Opcode, Status
 from hw.params.registers import ErrorKind
 from hw.params.section import Section
 from hw.params.statistics import STATISTICS
@@ -28,7 +28,7 @@ from pymodel.spec.slice import COMMANDS, INTERNAL
 
 ROOT = Path(__file__).resolve().parent.parent
 SPECIFICATION = ROOT / "pymodel" / "spec"
-_SOURCES = [*SPECIFICATION.glob("*.py"), *(ROOT / "hw" / "params").glob("*.py"), *(ROOT / "hw" / "rdl").iterdir()]
+_SOURCES = [*SPECIFICATION.rglob("*.py"), *(ROOT / "hw" / "params").glob("*.py"), *(ROOT / "hw" / "rdl").iterdir()]
 """What the tables are made from: a page with one is read again when any of these has changed."""
 
 
@@ -113,6 +113,11 @@ def statuses() -> str:
     return table(["code", "status", "meaning"], ([s.value, f"`{s.name}`", s.meaning] for s in Status))
 
 
+def precedence() -> str:
+    """In which order refusals are given where several apply."""
+    return ", ".join(f"`{s.name}`" for s in PRECEDENCE) + ", then any other."
+
+
 def _where(function: Callable[..., Any]) -> str:
     return f"`{function.__module__.rpartition('.')[2]}.{function.__name__}`"
 
@@ -141,7 +146,7 @@ def statistics() -> str:
 def invariants() -> str:
     """In which modules of the specification each invariant is checked, and at how many places."""
     found: dict[int, Counter[str]] = {}
-    for source in sorted(SPECIFICATION.glob("*.py")):
+    for source in sorted(SPECIFICATION.rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "invariant":
                 number = ast.literal_eval(node.args[0])
@@ -152,7 +157,18 @@ def invariants() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
-    for made in (parameters, derived, registers, error_kinds, statuses, opcodes, operations, invariants, statistics)
+    for made in (
+        parameters,
+        derived,
+        registers,
+        error_kinds,
+        statuses,
+        precedence,
+        opcodes,
+        operations,
+        invariants,
+        statistics,
+    )
 }
 
 

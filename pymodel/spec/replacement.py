@@ -13,7 +13,7 @@ class Replacement:
     Below its quota a partition takes the oldest FREE frame, else a victim of the partition that is furthest above its
     guarantee (ties: lowest id), and one of its own if that has none: nobody can hold up another by holding all that is
     his. At its quota it takes a victim of its own. Frames that others are guaranteed are not borrowed.
-    Dead blocks need no rule of their own: the sweep makes their frames FREE, and FREE frames go first.
+    Dead blocks have no rule of their own: until the sweep has made their frames FREE they are as any others.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import pytest
 
 from hw.params import PRESETS
 from hw.params.load import names
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import PRECEDENCE, Opcode, Status
 from hw.rdl import register_map
 from pymodel.spec.slice import COMMANDS
 
@@ -81,6 +81,16 @@ def test_statuses_and_commands_are_listed(built: Path) -> None:
     functions = [(COMMANDS[o].__module__.rpartition(".")[2], COMMANDS[o].__name__) for o in Opcode]
     listed = [row[:3] for row in rows if row[1] in Opcode.__members__]
     assert listed == [[str(o.value), o.name, ".".join(f)] for o, f in zip(Opcode, functions, strict=True)]
+
+
+def test_refusals_are_listed_in_order(built: Path) -> None:
+    text = re.sub(r"<[^>]+>", "", (built / "specification.html").read_text(encoding="utf-8"))
+    assert ", ".join(s.name for s in PRECEDENCE) + ", then any other." in text
+
+
+def test_every_invariant_without_a_clock_is_listed_with_its_checks(built: Path) -> None:
+    rows = [row for row in cells(built / "specification.html") if len(row) == 2 and row[0].isdecimal()]
+    assert [int(number) for number, _ in rows] == list(range(1, 12))
 
 
 def test_the_statuses_of_a_command_are_those_that_it_can_end_with(built: Path) -> None:
