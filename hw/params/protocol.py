@@ -131,6 +131,7 @@ FRAME_BITS = 20
 FRAME_GENERATION_BITS = 32
 SLOT_BITS = 16
 SLOT_GENERATION_BITS = 48
+TAG_BITS = 16
 
 
 class RingId(NamedTuple):
@@ -142,6 +143,14 @@ class RingId(NamedTuple):
 
 REGISTERS = RingId(port=-1, ring=0)
 """The stamp of commands that come through AXI4-Lite: always administrative."""
+
+REGISTER_TAG = (1 << TAG_BITS) - 1
+"""The tag of what the ADMIN registers and CONTROL ask for, one at a time, under REGISTERS."""
+
+
+def tags(ring: RingId) -> range:
+    """The tags that match completions to commands of a ring; each is free again when its command has ended."""
+    return range(REGISTER_TAG if ring == REGISTERS else 1 << TAG_BITS)
 
 
 def _pack(values: tuple[int, ...], widths: tuple[int, ...]) -> int:

@@ -4,7 +4,6 @@ import difflib
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable
-from itertools import count
 from typing import Self
 
 from hw.params import commands as c
@@ -14,6 +13,7 @@ from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId
 from hw.rdl import register_map
 from sw.driver.arguments import check_command, check_destination
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
+from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
 
 
@@ -39,12 +39,11 @@ class Device:
         self.params = transport.params
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
-        self._tags = count()
         self._arrived: deque[Arrival] = deque()
         self._listeners: list[Callable[[Message], None]] = []
         tables = self.params.tables
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
-        self._stamps = {REGISTERS, *self.rings}
+        self._tags = {ring: Tags(ring) for ring in (REGISTERS, *self.rings)}
         self.completed: Counter[tuple[Opcode, Status]] = Counter()
         self._discover()
 
@@ -102,18 +101,22 @@ class Device:
     def submit(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
         """Send a command; its ticket is completed by ``progress``.
 
-        InputError for a ring that the slice has not and for fields of other types than the command's; of values the
-        device judges.
+        InputError for a ring that the slice has not, for fields of other types than the command's, and while all tags
+        of the ring are taken; of values the device judges.
         """
-        if ring not in self._stamps:
+        if ring not in self._tags:
             raise InputError(f"there is no ring {ring}, expected one of device.rings")
         check_command(command)
         if into is not None:
             check_destination(into)
         ticket = Ticket(command.opcode)
-        tag = next(self._tags)
+        tag = self._tags[ring].take()
+        try:
+            self.transport.submit(ring, tag, command, into)
+        except InputError:
+            self._tags[ring].free(tag)
+            raise
         self._tickets[ring, tag] = ticket
-        self.transport.submit(ring, tag, command, into)
         return ticket
 
     def progress(self) -> bool:
@@ -133,6 +136,7 @@ class Device:
         ticket = self._tickets.pop((arrival.ring, arrival.tag), None)
         if ticket is None:
             raise DeviceError(f"tag {arrival.tag} of {arrival.ring} has ended, but no such command is outstanding")
+        self._tags[arrival.ring].free(arrival.tag)
         ticket.completion = arrival
         self.completed[ticket.opcode, arrival.status] += 1
 

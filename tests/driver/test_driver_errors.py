@@ -13,13 +13,26 @@ from hypothesis import strategies as st
 from hw.params import InputError
 from hw.params import commands as c
 from hw.params.commands import Binding, Command, Completion
-from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId, SessionId, Status
+from hw.params.protocol import (
+    REGISTER_TAG,
+    REGISTERS,
+    TAG_BITS,
+    Handle,
+    LookupMode,
+    ModelState,
+    PinId,
+    RingId,
+    SessionId,
+    Status,
+)
 from sw.driver import BufferMismatch, Client, CommandFailed, Device, DeviceError, RegisterError, Transport
 from sw.driver.transport import Arrival
 
 NOWHERE = RingId(9, 9)
 HANDLE = Handle(0, 0, 0, 1, 1)
 SESSION = SessionId(0, 0)
+LAST_TAG = (1 << TAG_BITS) - 1
+"""Which the driver has not come to yet."""
 
 WRONG_TYPES: dict[str, Callable[[Rig], object]] = {
     "get of a number": lambda rig: rig.one.get(3, length=5),  # type: ignore[arg-type]
@@ -134,10 +147,10 @@ def test_what_the_administrator_may_not_do_fails_with_its_status_and_changes_not
 def test_a_tag_in_use_is_refused_and_the_read_that_has_it_goes_on(rig: Rig) -> None:
     handle, transport = store(rig.one, 1), rig.device.transport
     out, other = bytearray(600), bytearray(600)
-    transport.submit(rig.one.ring, 1 << 20, c.Read(handle, 0, 2), memoryview(out))
-    with pytest.raises(InputError, match=f"tag {1 << 20} of .* is in use"):
-        transport.submit(rig.one.ring, 1 << 20, c.Read(handle, 0, 2), memoryview(other))
-    transport.submit(rig.far.ring, 1 << 20, c.Lookup(0, [1]))
+    transport.submit(rig.one.ring, LAST_TAG, c.Read(handle, 0, 2), memoryview(out))
+    with pytest.raises(InputError, match=f"tag {LAST_TAG} of .* is in use"):
+        transport.submit(rig.one.ring, LAST_TAG, c.Read(handle, 0, 2), memoryview(other))
+    transport.submit(rig.far.ring, LAST_TAG, c.Lookup(0, [1]))
     arrived: list[Arrival] = []
     while got := transport.poll():
         arrived += got
@@ -146,12 +159,39 @@ def test_a_tag_in_use_is_refused_and_the_read_that_has_it_goes_on(rig: Rig) -> N
     assert out == b"kv" * 300 and other == bytes(600)
 
 
+@pytest.mark.parametrize(
+    ("ring", "tag"), [(RingId(0, 0), -1), (RingId(0, 0), 1 << TAG_BITS), (REGISTERS, REGISTER_TAG)]
+)
+def test_a_tag_that_is_none_is_refused(rig: Rig, ring: RingId, tag: int) -> None:
+    with pytest.raises(InputError, match=f"tag = {tag}, expected a number from 0 to "):
+        rig.device.transport.submit(ring, tag, c.DropPartition(0))
+    assert rig.device.transport.poll() == []
+
+
+def test_tags_are_used_again_and_when_all_are_taken_the_driver_says_so(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(rig.device.transport, "submit", lambda ring, tag, command, into: taken.append(tag))
+    device = Device(rig.device.transport)
+    tickets = [device.submit(rig.one.ring, c.OpenSession()) for _ in range(1 << TAG_BITS)]
+    assert sorted(taken) == list(range(1 << TAG_BITS))
+    with pytest.raises(InputError, match="has a command outstanding under each of its 65,536 tags"):
+        device.submit(rig.one.ring, c.OpenSession())
+    device.submit(rig.far.ring, c.OpenSession())
+    monkeypatch.setattr(device.transport, "poll", lambda: [Completion(rig.one.ring, 77)])
+    assert device.wait(tickets[taken.index(77)]).status is Status.OK
+    device.submit(rig.one.ring, c.OpenSession())
+    assert taken[-1] == 77
+    monkeypatch.undo()
+
+
 # Devices that do not keep the contract.
 
 
 def test_a_completion_that_nobody_waits_for_is_told(rig: Rig) -> None:
-    rig.device.transport.submit(rig.one.ring, 1 << 20, c.Lookup(0, [1]))
-    with pytest.raises(DeviceError, match=f"tag {1 << 20} of .* has ended, but no such command is outstanding"):
+    rig.device.transport.submit(rig.one.ring, LAST_TAG, c.Lookup(0, [1]))
+    with pytest.raises(DeviceError, match=f"tag {LAST_TAG} of .* has ended, but no such command is outstanding"):
         rig.settle()
 
 

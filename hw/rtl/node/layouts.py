@@ -14,14 +14,12 @@ from hw.params.protocol import (
     SLICE_BITS,
     SLOT_BITS,
     SLOT_GENERATION_BITS,
+    TAG_BITS,
     FrameState,
     Opcode,
 )
 from hw.params.toeplitz import tag_bits
 from hw.rtl.layouts import frame_bits, place_layout
-
-TAG_BITS = 16
-"""Width of the tag that matches completions to commands."""
 
 
 class Kind(IntEnum):

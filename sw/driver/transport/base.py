@@ -3,8 +3,9 @@
 from abc import ABC, abstractmethod
 
 from hw.params.commands import Command, Completion, Message
+from hw.params.errors import InputError
 from hw.params.params import Params
-from hw.params.protocol import RingId
+from hw.params.protocol import RingId, tags
 
 Arrival = Completion | Message
 
@@ -27,12 +28,19 @@ class Transport(ABC):
     def write_register(self, offset: int, value: int) -> None:
         """Write it; RegisterError for read-only registers, and for reserved or read-only bits that are set."""
 
-    @abstractmethod
     def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
         """Queue a command; a READ that ends OK fills ``into``, if that is of its length.
 
-        InputError, and nothing changed, while the ring has a command with that tag outstanding.
+        InputError, and nothing changed, for a tag that is none of the ring's (``hw.params.protocol.tags``), and while
+        the ring has a command with that tag outstanding.
         """
+        if tag not in tags(ring):
+            raise InputError(f"tag = {tag}, expected a number from 0 to {tags(ring)[-1]}")
+        self._queue(ring, tag, command, into)
+
+    @abstractmethod
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+        """``submit``, for a tag that is one; InputError, and nothing changed, while it is in use."""
 
     @abstractmethod
     def poll(self) -> list[Arrival]:

@@ -1,7 +1,6 @@
 """The executable specification as a device, in this process."""
 
 from collections import Counter
-from itertools import count
 from operator import attrgetter
 
 from hw.params import orderlog as log
@@ -9,7 +8,7 @@ from hw.params.commands import Command, Completion, SetEpoch
 from hw.params.errors import InputError
 from hw.params.orderlog import Timer
 from hw.params.params import Params
-from hw.params.protocol import REGISTERS, FrameState, RingId, Status
+from hw.params.protocol import REGISTER_TAG, REGISTERS, FrameState, RingId, Status
 from hw.rdl import register_map
 from pymodel.spec import Slice
 from pymodel.spec.state import NOBODY
@@ -43,7 +42,6 @@ class SpecificationTransport(Transport):
         self._registers.set("STATUS.ready", 1)
         self._into: dict[tuple[RingId, int], memoryview] = {}
         self._arrived: list[Arrival] = []
-        self._register_tags = count(1 << 32)
 
     def read_register(self, offset: int) -> int:
         return self._registers.read(offset)
@@ -73,10 +71,9 @@ class SpecificationTransport(Transport):
 
     def _take(self, command: Command) -> Status:
         """Take a command of the registers, ahead of all that is queued; returns how it ended."""
-        tag = next(self._register_tags)
         status = Status.INVALID
-        for output in self._scheduler.inject(log.Taken(REGISTERS, tag, command)):
-            if isinstance(output, Completion) and (output.ring, output.tag) == (REGISTERS, tag):
+        for output in self._scheduler.inject(log.Taken(REGISTERS, REGISTER_TAG, command)):
+            if isinstance(output, Completion) and (output.ring, output.tag) == (REGISTERS, REGISTER_TAG):
                 status = output.status
             else:
                 self._arrived.append(output)
@@ -91,7 +88,7 @@ class SpecificationTransport(Transport):
     def _hash_place(self) -> tuple[int, int]:
         return self._registers.get("CAM_HASH_SELECT.bank"), self._registers.get("CAM_HASH_SELECT.word")
 
-    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
         try:
             self._scheduler.submit(ring, tag, command)
         except ValueError as error:
