@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
-from hw.formal import Outcome, Property, Verdict, choose, prove
+from hw.formal import Bounded, Outcome, Property, Verdict, choose, prove
 
 AT_ONCE = 2
 """Proofs at a time; each is a chain of processes that use one core."""
@@ -35,11 +35,12 @@ def command(ctx: click.Context, properties: tuple[str, ...], fresh: bool, only_l
 def _line(p: Property, outcome: Outcome) -> str:
     time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
     cover = "cover reached" if outcome.covered else f"COVER NOT REACHED within {p.cover} cycles"
-    match outcome.verdict:
-        case Verdict.PROVED:
-            return f"proved ({p.method}, {time}); {cover}"
-        case Verdict.BOUNDED:
-            return f"bounded to {p.method.depth} ({getattr(p.method, 'reason')}, {time}); {cover}"
-        case _:
-            waves = f"; waves: {outcome.trace}" if outcome.trace else ""
-            return f"{outcome.verdict}: {outcome.detail} ({p.method}, {time}); {cover}{waves}; again: kvnode prove {p.name}"
+    if outcome.verdict is Verdict.PROVED:
+        result = f"proved ({p.method}, {time}); {cover}"
+    elif isinstance(p.method, Bounded) and outcome.verdict is Verdict.BOUNDED:
+        result = f"bounded to {p.method.depth} ({p.method.reason}, {time}); {cover}"
+    else:
+        result = f"{outcome.verdict}: {outcome.detail} ({p.method}, {time})"
+        if outcome.trace:
+            result += f"; waves: {outcome.trace}"
+    return result if outcome.good else f"{result}; again: kvnode prove {p.name}"

@@ -23,7 +23,7 @@ from scripts.provenance import git_rev
 def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], family: str, as_json: bool) -> None:
     """Synthesise each BLOCK (default: all) for an FPGA family and count LUTs, registers, memory and logic levels."""
     params = load_params(config, overrides)
-    reports = []
+    reports: list[Report] = []
     with Console(stderr=True).status("") as status:
         for block in blocks or BLOCKS:
             status.update(f"{block} ({len(reports) + 1} of {len(blocks or BLOCKS)})")

@@ -37,7 +37,7 @@ class Outcome:
     """What came of a proof.
 
     - `verdict`, `seconds`: of the claims; `cached` if remembered from an earlier run.
-    - `covered`: whether every cover was reached.
+    - `covered`: whether every cover was reached; asked only if the claims hold.
     - `detail`: the claim that failed, or why nothing is known.
     - `trace`: the waves of a failure; for an induction that did not close, a path that no reset need lead to.
     """
@@ -75,7 +75,7 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
         if searched is Ending.FAIL:
             ending, directory = searched, where
     seconds = time.monotonic() - started
-    covered = _run(record.parent / "cover", text, cover)[0] is Ending.PASS
+    covered = ending is Ending.PASS and _run(record.parent / "cover", text, cover)[0] is Ending.PASS
     outcome = _outcome(prop, ending, directory, seconds=round(seconds, 1), covered=covered)
     if outcome.good:
         kept = {key: value for key, value in asdict(outcome).items() if key not in ("trace", "cached")}

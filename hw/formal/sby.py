@@ -39,7 +39,7 @@ for line in sys.stdin:
         sys.stdout.flush()
         command = ""
 """
-"""The program `bitwuzla` of which the Python package has only the library. It gets one SMT-LIB command after the other."""
+"""The program `bitwuzla`, of which the Python package has only the library: answers SMT-LIB commands one by one."""
 
 SCRIPT = f"""\
 read_rtlil design.il
@@ -52,7 +52,7 @@ setattr -unset init w:*
 techmap -max_iter 1 -map {Path(__file__).with_name("begin.v")}
 fminit -seq rst 1'b1,1'bz top
 """
-"""Makes the initial state arbitrary and the first cycle a reset; claims, rules and covers count from the cycle after it."""
+"""Makes the initial state arbitrary and the first cycle a reset, after which claims, rules and covers count."""
 
 
 class Ending(Enum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from amaranth import ClockDomain, Module, Signal
 from amaranth.hdl import Fragment, Value
@@ -41,14 +41,14 @@ def read_inputs(waves: Path, design: wiring.Component) -> list[Inputs]:
                 step |= name == "smt_step"
                 if name in wanted:
                     values[name] = _number(change.value)
-    return [*cycles, values] if step else cycles
+    return cycles  # the last step only marks the end
 
 
-def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, str] | None:
-    """Apply `inputs` to `design`, and return the first cycle with a false claim and the claim's place, or None.
+def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, list[str]] | None:
+    """Apply `inputs` to `design`, and return the first cycle with false claims and the places of these, or None.
 
-    As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule of the
-    surroundings and so are no counterexample.
+    As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule
+    of the surroundings and so are no counterexample.
     """
     ports = _ports(design)
     fragment = Fragment.get(design, None)
@@ -56,9 +56,9 @@ def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, str] | 
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.submodules.design = fragment
-    found: list[tuple[int, str]] = []
+    found: dict[int, list[str]] = {}
 
-    async def drive(ctx) -> None:
+    async def drive(ctx: Any) -> None:
         for cycle, values in enumerate(inputs):
             ctx.set(sync.rst, values["rst"])
             for name, port in ports.items():
@@ -67,14 +67,14 @@ def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, str] | 
                 if cycle and not ctx.get(flag):
                     if kind is Property.Kind.Assume:
                         raise ValueError(f"cycle {cycle}: the inputs break the rule at {place}")
-                    found.append((cycle, place))
+                    found.setdefault(cycle, []).append(place)
             await ctx.tick()
 
     simulator = Simulator(m)
     simulator.add_clock(1e-9)
     simulator.add_testbench(drive)
     simulator.run()
-    return found[0] if found else None
+    return min(found.items()) if found else None
 
 
 def _ports(design: wiring.Component) -> dict[str, Value]:

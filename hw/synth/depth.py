@@ -61,8 +61,10 @@ def longest_path(module: Mapping[str, Any], clocked: Set[str], free: Mapping[str
         if cell["type"] in clocked:
             target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
             ends += [(*_step(arrival, bit, cost=False), target) for bit in _bits(cell, "input")]
-    levels, start, end = max(ends, key=lambda item: item[0], default=(0, None, "nothing"))
-    return Path(levels=levels, start=names.get(start, "nothing"), end=end)
+    if not ends:
+        return Path(levels=0, start="nothing", end="nothing")
+    levels, first, end = max(ends, key=lambda item: item[0])
+    return Path(levels=levels, start=names.get(first, "?"), end=end)
 
 
 def _step(arrival: Mapping[Any, tuple[int, Any]], bit: Any, *, cost: bool) -> tuple[int, Any]:
