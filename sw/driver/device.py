@@ -10,7 +10,7 @@ from hw.params import commands as c
 from hw.params.commands import Binding, Command, Completion, Message
 from hw.params.errors import InputError
 from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
-from hw.rdl import register_map
+from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
 from sw.driver.tags import Tags
@@ -45,6 +45,9 @@ class Device:
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
         self._tags = {ring: Tags(ring) for ring in (REGISTERS, *self.rings)}
         self.completed: Counter[tuple[Opcode, Status]] = Counter()
+        self.patience = 1000 + 2 * self.params.frames
+        """How often to ask for what the device is still about, before that is an error: an answer takes a cycle or
+        more, and the device goes through its tables at an entry a cycle."""
         self._discover()
 
     def _discover(self) -> None:
@@ -70,31 +73,58 @@ class Device:
 
     # Registers, by name.
 
-    def _offset(self, register: str) -> int:
-        if register not in self._registers:
-            near = difflib.get_close_matches(register, self._registers, n=1, cutoff=0.0)[0]
-            raise RegisterError(f"register {register}: there is none, did you mean {near}?")
-        return self._registers[register].offset
+    def _register(self, name: str) -> Register:
+        if name not in self._registers:
+            near = difflib.get_close_matches(name, self._registers, n=1, cutoff=0.0)[0]
+            raise RegisterError(f"register {name}: there is none, did you mean {near}?")
+        return self._registers[name]
+
+    def _field(self, register: str, name: str) -> Field:
+        known = {f.name: f for f in self._register(register).fields}
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise RegisterError(f"register {register}: has no field {name}, did you mean {near}?")
+        return known[name]
 
     def read(self, register: str) -> int:
         """The value of a register."""
-        return self.transport.read_register(self._offset(register))
+        return self.transport.read_register(self._register(register).offset)
 
     def write(self, register: str, value: int) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
-        self.transport.write_register(self._offset(register), value)
+        self.transport.write_register(self._register(register).offset, value)
+
+    def read_field(self, register: str, field: str) -> int:
+        """The value of one field of a register."""
+        f = self._field(register, field)
+        return (self.read(register) & f.mask) >> f.low
+
+    def write_field(self, register: str, field: str, value: int) -> None:
+        """Write one field of a register: the others keep what they store, no other pulse is given, no event cleared."""
+        f = self._field(register, field)
+        if not 0 <= value < 1 << f.width:
+            raise RegisterError(f"register {register}: {field} = {value}, expected a number of {f.width} bits")
+        others = (other for other in self._register(register).fields if other != f)
+        kept = sum(other.mask for other in others if other.kind in (Kind.STORED, Kind.WINDOW))
+        self.write(register, (self.read(register) & kept if kept else 0) | value << f.low)
+
+    def _becomes(self, register: str, field: str) -> bool:
+        """Whether a field is set within ``patience`` reads; the device goes on meanwhile."""
+        return any(self.read_field(register, field) for _ in range(self.patience))
 
     def start(self, epoch: int | None = None) -> None:
         """Restart the slice and take a fresh epoch into use: all state from before is gone, its handles are STALE."""
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
         if not 0 < epoch < 1 << EPOCH_BITS:
             raise InputError(f"epoch = {epoch}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
-        self.write("CONTROL", 2)
-        self.write("EPOCH_LOW", epoch & 0xFFFFFFFF)
-        self.write("EPOCH_HIGH", epoch >> 32)
-        self.write("CONTROL", 1)
-        if not self.read("STATUS") & 2:
-            raise DeviceError(f"epoch {epoch:#x} was not taken, expected the slice to be in service")
+        self.write_field("CONTROL", "restart", 1)
+        if not self._becomes("STATUS", "ready"):
+            raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
+        self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
+        self.write_field("EPOCH_HIGH", "high", epoch >> 32)
+        self.write_field("CONTROL", "start", 1)
+        if not self._becomes("STATUS", "started"):
+            raise DeviceError(f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS")
 
     # Commands.
 
@@ -188,8 +218,11 @@ class Device:
         """
         if any(under_way == ring for under_way, _ in self._tickets):
             self.reset(ring)
+        asked = 0
         while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
-            self.progress()
+            asked = 0 if self.progress() else asked + 1
+            if asked == self.patience:
+                raise DeviceError(f"the device has nothing to do, but {ring} cannot be bound: PENDING {asked:,} times")
 
     def reset(self, ring: RingId) -> None:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""

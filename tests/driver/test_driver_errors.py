@@ -25,6 +25,7 @@ from hw.params.protocol import (
     SessionId,
     Status,
 )
+from hw.rdl import register_map
 from sw.driver import BufferMismatch, Client, CommandFailed, Device, DeviceError, RegisterError, Transport
 from sw.driver.transport import Arrival
 
@@ -205,9 +206,35 @@ def test_a_device_that_answers_nothing_does_not_hang_the_driver(rig: Rig, monkey
 
 
 def test_a_device_that_takes_no_epoch_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: 0)
-    with pytest.raises(DeviceError, match="epoch 0x5 was not taken"):
+    ready = register_map()["STATUS"].field("ready").mask
+    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: ready)
+    with pytest.raises(DeviceError, match="epoch 0x5 was not taken within 1,016 reads of STATUS"):
         rig.device.start(5)
+
+
+def test_a_device_that_is_never_ready_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: 0)
+    with pytest.raises(DeviceError, match="not ready 1,016 reads of STATUS after its restart"):
+        rig.device.start(5)
+
+
+def test_a_device_that_takes_its_time_to_start_is_waited_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, honest = register_map()["STATUS"], rig.device.transport.read_register
+    late = [0] * 5 + [status.field("ready").mask] * 5
+
+    def read(offset: int) -> int:
+        return late.pop(0) if offset == status.offset and late else honest(offset)
+
+    monkeypatch.setattr(rig.device.transport, "read_register", read)
+    rig.configure()
+    assert late == []
+    store(rig.one, 1)
+
+
+def test_a_ring_that_can_never_be_bound_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rig.device, "administer", lambda command, *allowed: Status.PENDING)
+    with pytest.raises(DeviceError, match=r"RingId\(port=0, ring=0\) cannot be bound: PENDING 1,016 times"):
+        rig.device.bind(rig.one.ring, 0)
 
 
 def test_a_device_closes_its_transport_however_its_with_block_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

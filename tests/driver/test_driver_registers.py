@@ -50,7 +50,7 @@ def test_a_device_of_the_right_parameters_is_found(connect: Connect) -> None:
     with Device(connect()) as device:
         assert device.params == PARAMS
         assert device.read("ID") == int.from_bytes(b"KVND", "big")
-        assert not device.read("STATUS") & 2, "found, but not started"
+        assert not device.read_field("STATUS", "started"), "found, but not started"
 
 
 @pytest.mark.parametrize("name", CONSTANT)
@@ -113,6 +113,32 @@ def test_a_name_that_no_register_has_is_told_with_the_nearest(rig: Rig) -> None:
         with pytest.raises(RegisterError) as caught:
             access()
         assert str(caught.value) == "register SCRACH: there is none, did you mean SCRATCH?"
+
+
+def test_a_name_that_no_field_has_is_told_with_the_nearest(rig: Rig) -> None:
+    device = rig.device
+    for access in (lambda: device.read_field("STATUS", "redy"), lambda: device.write_field("STATUS", "redy", 1)):
+        with pytest.raises(RegisterError) as caught:
+            access()
+        assert str(caught.value) == "register STATUS: has no field redy, did you mean ready?"
+
+
+def test_a_field_is_written_alone(rig: Rig) -> None:
+    device = rig.device
+    device.write("ADMIN_RING", 1 | 2 << 8 | 1 << 16)
+    device.write_field("ADMIN_RING", "ring", 3)
+    assert device.read("ADMIN_RING") == 1 | 3 << 8 | 1 << 16
+    assert [device.read_field("ADMIN_RING", name) for name in ("port", "ring", "binding")] == [1, 3, 1]
+    happened = device.read("INTERRUPT_STATUS")
+    assert device.read_field("INTERRUPT_STATUS", "ready"), "since the restart"
+    device.write_field("INTERRUPT_STATUS", "admin", 1)
+    assert device.read("INTERRUPT_STATUS") == happened & ~MAP["INTERRUPT_STATUS"].field("admin").mask
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 8])
+def test_a_value_does_not_run_over_into_the_next_field(rig: Rig, value: int) -> None:
+    with pytest.raises(RegisterError, match=f"register ADMIN_RING: port = {value}, expected a number of 8 bits"):
+        rig.device.write_field("ADMIN_RING", "port", value)
 
 
 def test_what_is_stored_reads_back(rig: Rig) -> None:
