@@ -20,7 +20,7 @@ ENUMERATIONS: dict[str, type[IntEnum]] = {
 IDENTIFIERS: dict[str, tuple[type[Handle] | type[SlotId], int]] = {"handle": (Handle, 128), "slot_id": (SlotId, 64)}
 """Name to type and width in bits."""
 
-WIDTHS = ("KEY_BITS", "EPOCH_BITS")
+WIDTHS = ("KEY_BITS", "EPOCH_BITS", "TAG_BITS")
 
 PREAMBLE = """\
 /* Registers, enumerations and identifiers of a kvnode slice. Written by `kvnode emit csr`; do not edit.

@@ -130,13 +130,11 @@ class Client:
         granted = self.run(c.Alloc(model, key, view.nbytes, session))
         if granted.status is not Status.GRANTED or granted.handle is None:
             return Put(granted.status, granted.handle)
-        written = self.run(c.Write(granted.handle, 0, view))
-        if written.status is not Status.OK:
-            self.run(c.Abort(granted.handle))
-            return Put(written.status, None)
-        sealed = self.run(c.Seal(granted.handle, view.nbytes, crc))
-        if sealed.status is not Status.OK:
-            return Put(sealed.status, None)
+        for command in (c.Write(granted.handle, 0, view), c.Seal(granted.handle, view.nbytes, crc)):
+            status = self.run(command).status
+            if status is not Status.OK:
+                self.run(c.Abort(granted.handle))
+                return Put(status, None)
         return Put(Status.GRANTED, granted.handle)
 
     def read(self, handle: Handle, into: Buffer, *, park: bool = False) -> Ticket:

@@ -115,6 +115,23 @@ def test_a_put_whose_write_is_refused_leaves_nothing(rig: Rig) -> None:
         assert rig.one.put(session, 0, 1, DATA).stored, "the key is free again"
 
 
+class Mistaken(Client):
+    """Its SEALs name another length than was written, and are refused."""
+
+    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+        if isinstance(command, c.Seal):
+            command = replace(command, length=command.length - 1)
+        return super().run(command, into)
+
+
+def test_a_put_whose_seal_is_refused_leaves_nothing(rig: Rig) -> None:
+    mistaken = Mistaken(rig.device, rig.one.ring)
+    with mistaken.session() as session:
+        assert mistaken.put(session, 0, 1, DATA) == Put(Status.INCOMPLETE, None)
+        assert rig.far.lookup(0, [1]).status is Status.MISS
+        assert rig.one.put(session, 0, 1, DATA).stored, "the key is free again"
+
+
 # Pins.
 
 

@@ -492,5 +492,6 @@ enum kvnode_bound {
 
 #define KVNODE_KEY_BITS 128
 #define KVNODE_EPOCH_BITS 64
+#define KVNODE_TAG_BITS 16
 
 #endif
