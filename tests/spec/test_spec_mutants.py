@@ -154,6 +154,23 @@ MUTANTS = {
         "True",
         directed(replacement.test_guaranteed_frames_are_not_lent),
     ),
+    "counts guarantees as lendable": Mutant(
+        8,
+        Replacement.lendable,
+        " - sum(p.guarantee for p in self._sharers(pool))",
+        "",
+        directed(replacement.test_guaranteed_frames_are_not_lent),
+    ),
+    "counts nothing as borrowed": Mutant(
+        8, Replacement.borrowed, "p.used - p.guarantee", "0", directed(replacement.test_guaranteed_frames_are_not_lent)
+    ),
+    "lends what is worn out": Mutant(
+        8,
+        Replacement.lendable,
+        " - pool.quarantined",
+        "",
+        directed(replacement.test_what_is_worn_out_is_not_lent),
+    ),
     "loses frames": Mutant(8, Core.free, "frame.pool.free.append(frame)", "pass"),
     "does not count what drains": Mutant(
         8,

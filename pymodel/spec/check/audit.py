@@ -12,22 +12,25 @@ from pymodel.spec.state import NOBODY
 
 def audit(core: Core, ledger: Ledger) -> None:
     """Raise InvariantViolation unless all of a slice's state agrees with itself and with the ledger."""
-    _frames(core)
+    _frames(core, ledger)
     _scopes(core)
     _holds(core, ledger)
     _blocks(core, ledger)
     _commands(core, ledger)
 
 
-def _frames(core: Core) -> None:
+def _frames(core: Core, ledger: Ledger) -> None:
     """Invariant 8: frames are conserved, in pools and in partitions."""
-    for pool in core.pools:
+    owners = {frame.index: frame.partition.id for frame in core.frames if frame.partition is not NOBODY}
+    invariant(8, owners == ledger.owners, "frames are of {}, expected {}", owners, ledger.owners)
+    for index, pool in enumerate(core.pools):
         free = [frame for frame in pool.frames if frame.state is FrameState.FREE]
         invariant(8, len(pool.free) == len(set(map(id, pool.free))), "a frame is FREE twice")
         invariant(8, set(map(id, pool.free)) == set(map(id, free)), "the free list and the FREE frames differ")
         worn_out = sum(frame.state is FrameState.QUARANTINED for frame in pool.frames)
         invariant(8, pool.quarantined == worn_out, "{} frames are QUARANTINED, not {}", worn_out, pool.quarantined)
-    used = Counter(frame.partition.id for frame in core.frames if frame.partition is not NOBODY)
+        invariant(8, worn_out == ledger.worn_out[index], "{} frames are worn out, not {}", ledger.worn_out, worn_out)
+    used = Counter(owners.values())
     for partition in core.partitions:
         invariant(
             8, partition.used == used[partition.id], "partition {} counts {} frames", partition.id, partition.used

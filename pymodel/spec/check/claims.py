@@ -21,15 +21,21 @@ class Claims:
 
     def before(self, ring: RingId) -> None:
         """Remember what an ALLOC is compared with."""
-        self._used, self._borrowed = self._holdings(ring)
+        self._used, self._borrowed, _ = self._holdings(self._partition(ring))
 
     def _partition(self, ring: RingId) -> int:
         return self._core.rings[ring].partition.id
 
-    def _holdings(self, ring: RingId) -> tuple[int, int]:
-        """Frames used by the ring's partition, and borrowed in its pool."""
-        partition = self._core.rings[ring].partition
-        return partition.used, self._core.replacement.borrowed(partition.pool)
+    def _holdings(self, partition: int) -> tuple[int, int, int]:
+        """Frames used by a partition, those that are borrowed in its pool, and the most that may be."""
+        core, ledger = self._core, self._ledger
+        if partition < 0:
+            return 0, 0, 0
+        pool = core.partitions[partition].pool
+        sharers = [p for p in core.partitions if p.pool is pool]
+        borrowed = sum(max(0, ledger.used[p.id] - p.guarantee) for p in sharers)
+        in_service = len(pool.frames) - ledger.worn_out[core.pools.index(pool)]
+        return ledger.used[partition], borrowed, in_service - sum(p.guarantee for p in sharers)
 
     def completed(self, op: Operation, result: Completion) -> None:
         """A command ends, for ``op`` was executed."""
@@ -68,12 +74,12 @@ class Claims:
             invariant(9, old.sealed or not ledger.alive(old), "a block is evicted while it is written: {}", old)
             invariant(7, old.handle != result.handle, "a handle comes back: {}", old)
             old.gone = True
-        used, borrowed = self._holdings(ring)
-        partition = self._core.partitions[block[0]]
-        invariant(8, used <= max(partition.quota, self._used), "partition {} grows beyond its quota", partition.id)
-        lendable = self._core.replacement.lendable(partition.pool)
+        ledger.occupy(result.handle.frame, block[0])
+        used, borrowed, lendable = self._holdings(block[0])
+        quota = self._core.partitions[block[0]].quota
+        invariant(8, used <= max(quota, self._used), "partition {} grows beyond its quota", block[0])
         fair = borrowed <= max(lendable, self._borrowed)
-        invariant(8, fair, "partition {} borrows what is guaranteed", partition.id)
+        invariant(8, fair, "partition {} borrows what is guaranteed", block[0])
         lives = (ledger.partition_lives[block[0]], ledger.model_lives[block[1]])
         store = Store(result.handle, *block, command.session, lives)
         invariant(7, ledger.ring_of(store) == ring, "{} writes in {}, which it does not own", ring, command.session)

@@ -29,13 +29,17 @@ class Store:
 class Ledger:
     """Partition and model lives without wrapping, every store with its bytes, every pin, session and command.
 
-    ``fences`` has the answered WRITE count of each session under way to another ring; ``names`` the last generation
-    given out for each slot, of a ring's pins or (None) of the sessions.
+    ``owners`` says whose each frame in use is, ``used`` counts them by partition, and ``worn_out`` the frames that
+    have left service by pool. ``fences`` has the answered WRITE count of each session under way to another ring;
+    ``names`` the last generation given out for each slot, of a ring's pins or (None) of the sessions.
     """
 
     def __init__(self, partitions: int, models: int) -> None:
         self.stores: dict[int, Store] = {}
         self.latest: dict[tuple[int, int, int], Store] = {}
+        self.owners: dict[int, int] = {}
+        self.used: Counter[int] = Counter()
+        self.worn_out: Counter[int] = Counter()
         self.partition_lives = [0] * partitions
         self.model_lives = [0] * models
         self.sessions: dict[int, tuple[SessionId, RingId]] = {}
@@ -82,6 +86,18 @@ class Ledger:
         fresh = name.generation > self.names.get((ring, name.slot), -1)
         self.names[ring, name.slot] = name.generation
         return fresh
+
+    def occupy(self, frame: int, owner: int) -> None:
+        """A frame is given to a partition, taken from the one that had it until now, if any."""
+        self.vacate(frame)
+        self.owners[frame] = owner
+        self.used[owner] += 1
+
+    def vacate(self, frame: int) -> None:
+        """A frame is nobody's."""
+        owner = self.owners.pop(frame, None)
+        if owner is not None:
+            self.used[owner] -= 1
 
     def end_session(self, slot: int) -> None:
         """A session is gone, with a fence that it was in."""

@@ -164,6 +164,9 @@ class Monitor:
             invariant(5, store.holds == 0, "a held frame is freed: {}", store)
             invariant(5, store.answered == len(store.segments), "a frame is freed with writes unanswered: {}", store)
             invariant(2, not ledger.alive(store), "a live block is freed: {}", store)
+            ledger.vacate(op.frame)
+            if store.handle.generation == (1 << self._core.params.tables.generation_bits) - 1:
+                ledger.worn_out[self._core.pools.index(self._core.frames[op.frame].pool)] += 1
         elif isinstance(op, log.Lost):
             ledger.lost.add(op.ring)
         elif isinstance(op, log.Fenced):
