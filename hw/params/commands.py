@@ -195,7 +195,8 @@ class SetEpoch(Command):
 class Completion:
     """The one answer to a command, matched by ``tag``.
 
-    ``count`` is the number of HITs of a LOOKUP, of segments of a WRITE or READ. A LOOKUP gives ``statuses``,
+    ``count`` is the number of HITs of a LOOKUP, of segments of a WRITE or READ; ``length`` the bytes of ``data``, which
+    a READ fills and a transport may have put elsewhere. A LOOKUP gives ``statuses``,
     ``handles`` and ``pins`` for each key it answered (None where there is none); its ``status`` is the reason it
     stopped: HIT when every key of a run hit, OK at the end of a bitmap, NO_SPACE when the pin table was full.
     """
@@ -209,15 +210,14 @@ class Completion:
     statuses: list[Status] = field(default_factory=list)
     handles: list[Handle | None] = field(default_factory=list)
     pins: list[PinId | None] = field(default_factory=list)
+    length: int = 0
     data: bytes = b""
 
     def __repr__(self) -> str:
-        """The fields that are not empty, data by its length."""
+        """The fields that are not empty, but for data."""
         shown = [f"{self.status.name} for tag {self.tag} of {self.ring}"]
         values = ((f.name, getattr(self, f.name)) for f in fields(self)[3:-1])
         shown += [f"{name}={value}" for name, value in values if value]
-        if self.data:
-            shown.append(f"{len(self.data)} bytes")
         return f"<{', '.join(shown)}>"
 
 

@@ -1,6 +1,8 @@
-"""Numbers that only registers carry: kinds of logged errors, and what a ring is bound to."""
+"""What only registers carry: kinds of logged errors, what a ring is bound to, and the names of counters."""
 
 from enum import IntEnum
+
+from hw.params.protocol import FrameState, Status
 
 
 class ErrorKind(IntEnum):
@@ -35,3 +37,17 @@ class Bound(IntEnum):
     NONE = 0
     PARTITION = 1
     ADMINISTRATIVE = 2
+
+
+COUNTERS = (
+    *(f"status_{status.name.lower()}" for status in Status),
+    "evictions",
+    "replacement_stall_steps",
+    "cam_refusals",
+    "cam_ecc_corrected",
+    "cam_ecc_uncorrected",
+)
+"""What is counted since the last restart."""
+
+LEVELS = (*(f"frames_{state.name.lower()}" for state in FrameState), "pins_used", "sessions_used", "parked_used")
+"""What is in use at the moment."""

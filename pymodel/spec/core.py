@@ -1,12 +1,12 @@
 """The state of a slice, and the rules all commands share: what is alive, what a handle names, how a block dies."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
 from hw.params.commands import Command, Completion, Event, Message
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, SLOT_GENERATION_BITS, FrameState, Handle, RingId, SessionId, Status
+from hw.params.registers import COUNTERS
 from pymodel.spec.cam import BlockCam, Tag
 from pymodel.spec.replacement import Replacement
 from pymodel.spec.scope import Scope
@@ -65,7 +65,7 @@ class Core:
         """Forget everything; no command is taken until an epoch is set."""
         tables = self.params.tables
         self.epoch = 0
-        self.counters: Counter[str] = Counter()
+        self.counters = dict.fromkeys(COUNTERS, 0)
         self.outputs: list[Completion | Message] = []
         self.cam = BlockCam(self.params)
         self.pools = make_pools(self.params)

@@ -92,6 +92,7 @@ def read_done(core: Core, op: log.ReadDone) -> None:
         result = core.outstanding[op.ring, op.tag]
         result.count = command.count
         result.data = b"".join(frame.segments[command.segment : command.segment + command.count])
+        result.length = len(result.data)
     core.finish(op.ring, op.tag, Status.OK)
 
 

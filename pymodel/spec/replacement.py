@@ -1,7 +1,5 @@
 """Which frame an ALLOC gets: quotas, guarantees, and CLOCK with a queue of victims."""
 
-from collections import Counter
-
 from hw.params.params import TableParams
 from hw.params.protocol import FrameState
 from pymodel.spec.state import Frame, Partition, Pool
@@ -20,7 +18,7 @@ class Replacement:
         self,
         tables: TableParams,
         partitions: list[Partition],
-        counters: Counter[str],
+        counters: dict[str, int],
     ) -> None:
         self._tables = tables
         self._partitions = partitions

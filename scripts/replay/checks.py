@@ -1,6 +1,5 @@
 """What has to agree at the end of a replay: the device's counters, the driver's, and the replay's own."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from hw.params.protocol import FrameState, Opcode, Status
@@ -10,7 +9,7 @@ from scripts.replay.tally import Tally
 
 def failed_checks(replay: Replay) -> list[str]:
     """Every disagreement, one line each; empty when all is well."""
-    counters = Counter(replay.device.transport.counters())
+    counters = replay.device.transport.counters()
     total = Tally.total(replay.tallies)
     return [
         *_content(replay),
@@ -26,13 +25,13 @@ def _content(replay: Replay) -> Iterator[str]:
         yield f"{ledger.wrong_bytes} wrong bytes; the first in {ledger.first_wrong}"
 
 
-def _counts(replay: Replay, counters: Counter[str], total: Tally) -> Iterator[str]:
+def _counts(replay: Replay, counters: dict[str, int], total: Tally) -> Iterator[str]:
     """Counted twice, in different places."""
     completed = replay.device.completed
     for status in Status:
         name = f"status_{status.name.lower()}"
         driver = sum(completed[opcode, status] for opcode in Opcode)
-        device = counters[name] - replay.before.get(name, 0)
+        device = counters[name] - replay.before[name]
         if driver != device:
             yield f"{status.name}: the driver saw {driver} completions, the device counted {device}"
     pairs = (
@@ -54,7 +53,7 @@ def _counts(replay: Replay, counters: Counter[str], total: Tally) -> Iterator[st
             yield f"{what}: {ones} by the {one}, {others} by the {other}"
 
 
-def _conservation(replay: Replay, counters: Counter[str]) -> Iterator[str]:
+def _conservation(replay: Replay, counters: dict[str, int]) -> Iterator[str]:
     """Nothing is left behind."""
     frames = {state: counters[f"frames_{state.name.lower()}"] for state in FrameState}
     if sum(frames.values()) != replay.params.frames:

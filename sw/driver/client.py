@@ -162,9 +162,9 @@ class Client:
             raise BufferMismatch(f"the block ends before {view.nbytes} bytes, expected a buffer as long as the block")
         if result.status is not Status.OK:
             raise CommandFailed(f"get {handle}", result.status)
-        if len(result.data) != view.nbytes:
+        if result.length != view.nbytes:
             raise BufferMismatch(
-                f"the segments that {view.nbytes} bytes need hold {len(result.data)} bytes,"
+                f"the segments that {view.nbytes} bytes need hold {result.length} bytes,"
                 " expected a buffer as long as the block"
             )
         return out

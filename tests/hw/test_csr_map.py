@@ -11,8 +11,8 @@ import sw.driver
 from hw.params import PRESETS, TINY
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
-from hw.params.protocol import FrameState, Handle, ModelState, Opcode, RingId, SlotId, Status
-from hw.params.registers import Bound, ErrorKind
+from hw.params.protocol import Handle, ModelState, Opcode, RingId, SlotId, Status
+from hw.params.registers import COUNTERS, LEVELS, Bound, ErrorKind
 from hw.params.statistics import STATISTICS
 from hw.params.toeplitz import diagonals
 from hw.rdl import Kind, register_map
@@ -60,12 +60,17 @@ def test_locks_and_enables_exist() -> None:
 
 def test_every_count_that_a_transport_has_is_a_register() -> None:
     transport = SpecificationTransport(TINY)
-    statistics = {register.statistic for register in register_map().values()}
-    assert {f"status_{status.name.lower()}" for status in Status} <= statistics
-    assert transport.counters().keys() <= statistics
+    statistics = [register.statistic for register in register_map().values() if register.statistic is not None]
+    assert statistics == [*COUNTERS, *LEVELS] == list(transport.counters())
     shared = {"evictions", "replacement_stall_steps", "cam_refusals"}
-    assert shared <= statistics & {statistic.name for statistic in STATISTICS}
-    assert {f"frames_{state.name.lower()}" for state in FrameState} <= statistics
+    assert shared <= {*statistics} & {statistic.name for statistic in STATISTICS}
+
+
+def test_a_counter_that_a_transport_does_not_have_is_no_zero() -> None:
+    registers = RegisterFile(TINY, {}, {}, lambda: dict.fromkeys([*COUNTERS, *LEVELS][1:], 5))
+    assert registers.read(register_map()["COUNT_STATUS_HIT"].offset) == 5
+    with pytest.raises(KeyError, match="status_ok"):
+        registers.read(register_map()["COUNT_STATUS_OK"].offset)
 
 
 def test_fields_are_wide_enough_for_their_enumerations() -> None:
@@ -90,7 +95,7 @@ def test_register_file_agrees_with_the_model(seed: int) -> None:
         TINY,
         {name: lambda name=name: pulses.append(name) for name in names},
         {"CAM_HASH_DATA.value": Window(lambda: words["value"], lambda value: words.update(value=value))},
-        dict,
+        lambda: dict.fromkeys([*COUNTERS, *LEVELS], 0),
     )
     model = RegisterModel(registers, TINY)
     accesses = RandomAccesses(registers, rng)
@@ -201,7 +206,7 @@ def test_counter_registers_read_the_live_counters(device: Device) -> None:
     counters = device.transport.counters()
     for register in register_map().values():
         if register.statistic:
-            assert device.read(register.name) == counters.get(register.statistic, 0)
+            assert device.read(register.name) == counters[register.statistic]
     assert device.read("COUNT_STATUS_OK") > 0
     assert device.read("FRAMES_FREE") == TINY.frames
 

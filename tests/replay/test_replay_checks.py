@@ -115,7 +115,7 @@ def test_an_unexpected_status_fails_the_run() -> None:
 def test_counters_that_disagree_are_named(counter: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replay = lied_to(lambda *_: None)
     counters = replay.device.transport.counters()
-    changed = counters | {counter: counters.get(counter, 0) + 1}
+    changed = counters | {counter: counters[counter] + 1}
     monkeypatch.setattr(replay.device.transport, "counters", lambda: changed)
     assert words in failed_checks(replay)
 

@@ -55,8 +55,7 @@ class Transport(ABC):
 
     @abstractmethod
     def counters(self) -> dict[str, int]:
-        """The device's event counters, its frames by state (``frames_free``, ...), and the entries in use of its
-        tables: ``pins_used``, ``sessions_used``, ``parked_used``. All names are there, also of what is 0."""
+        """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
 
     @abstractmethod
     def close(self) -> None:

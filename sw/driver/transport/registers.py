@@ -46,7 +46,7 @@ class RegisterFile:
         """The value of the register at ``offset``."""
         register = self._at(offset)
         if register.statistic is not None:
-            return min(self._statistics().get(register.statistic, 0), register.fields[0].mask)
+            return min(self._statistics()[register.statistic], register.fields[0].mask)
         word = self._values[offset]
         for f in register.fields:
             if f.kind is Kind.WINDOW:

@@ -9,7 +9,6 @@ from hw.params.errors import InputError
 from hw.params.orderlog import Timer
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, FrameState, RingId, Status
-from hw.rdl import register_map
 from pymodel.spec import Slice
 from pymodel.spec.state import NOBODY
 from pymodel.stimulus.scheduler import Scheduler
@@ -106,7 +105,7 @@ class SpecificationTransport(Transport):
         for arrival in arrived:
             if isinstance(arrival, Completion):
                 into = self._into.pop((arrival.ring, arrival.tag), None)
-                if into is not None and len(into) == len(arrival.data):
+                if into is not None and len(into) == arrival.length:
                     into[:] = arrival.data
         return arrived
 
@@ -135,8 +134,7 @@ class SpecificationTransport(Transport):
             "sessions_used": len(core.sessions),
             "parked_used": len(core.parked),
         }
-        none = {register.statistic: 0 for register in register_map().values() if register.statistic is not None}
-        return none | core.counters | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
+        return core.counters | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
 
     def close(self) -> None:
         """Nothing is held."""
