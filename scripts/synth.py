@@ -13,6 +13,9 @@ from hw.rtl.blocks import BLOCKS
 from hw.synth import FAMILIES, Report, synthesise
 from scripts.provenance import git_rev
 
+HIDDEN = ("family", "seconds", "path_start", "path_end")
+"""Fields of a report that are no columns of the table."""
+
 
 @click.command()
 @click.argument("blocks", metavar="[BLOCK]...", nargs=-1, type=click.Choice(sorted(BLOCKS)))
@@ -33,14 +36,15 @@ def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ..
         click.echo(json.dumps(result))
     else:
         Console().print(_table(reports, f"{family}, parameters {params.hash}"))
+        for report in reports:
+            click.echo(f"{report.block}: longest path from {report.path_start} to {report.path_end}")
 
 
 def _table(reports: list[Report], title: str) -> Table:
     table = Table(title=title)
-    shown = [f.name for f in fields(Report) if f.name not in ("family", "seconds")]
+    shown = [f.name for f in fields(Report) if f.name not in HIDDEN]
     for column in shown:
-        words = column.replace("_", " ").replace("luts", "LUTs").replace("lut ", "LUT ").replace(" rams", " RAMs")
-        table.add_column(words, justify="left" if column in ("block", "path_start", "path_end") else "right")
+        table.add_column(column.replace("_", " "), justify="left" if column == "block" else "right")
     for report in reports:
         values = (asdict(report)[column] for column in shown)
         table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in values))

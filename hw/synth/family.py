@@ -25,18 +25,14 @@ class Family:
 
 
 ECP5 = Family(
-    command="synth_ecp5 -noiopad",
+    command="synth_ecp5 -noiopad -nowidelut",
     luts={"LUT4": 1, "CCU2C": 2},
     flip_flops=frozenset({"TRELLIS_FF"}),
     block_rams=frozenset({"DP16KD"}),
     lut_rams=frozenset({"TRELLIS_DPR16X4"}),
-    free={
-        "CCU2C": frozenset({"CIN"}),
-        "PFUMX": frozenset({"ALUT", "BLUT"}),
-        "L6MUX21": frozenset({"D0", "D1"}),
-    },
+    free={"CCU2C": frozenset({"CIN"})},
 )
-"""Lattice ECP5: LUTs of four inputs; block RAMs of 18 Kibit."""
+"""Lattice ECP5: LUTs of four inputs, never joined to wider ones: a level is one LUT4. Block RAMs of 18 Kibit."""
 
 XCUP = Family(
     command="synth_xilinx -family xcup -flatten -noiopad -noclkbuf -nosrl",

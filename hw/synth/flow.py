@@ -75,17 +75,15 @@ def _synthesise(text: str, name: str, family: str) -> Report:
     with tempfile.TemporaryDirectory() as directory:
         source, arrays, mapped = (Path(directory, file) for file in ("design.il", "arrays.json", "mapped.json"))
         source.write_text(text)
-        read = (f"read_verilog -lib {sram.MODEL}", f"read_rtlil {source}")
+        read = (f"read_verilog -lib {sram.MODEL}", f"read_rtlil {source}", f"hierarchy -top {name}", "proc", "flatten")
         run_yosys(
             *read,
-            f"hierarchy -top {name}",
-            "proc",
-            "flatten",
             "memory_collect",
             f"select t:$mem_v2 t:{sram.MACRO}",
             f"write_json -selected {arrays}",
             "design -reset",
             *read,
+            "opt_clean -purge",  # abc9 trips over the many names of a net
             f"{cells.command} -top {name}",
             f"write_json {mapped}",
         )
