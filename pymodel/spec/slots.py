@@ -57,10 +57,6 @@ class Slots(Generic[T]):
     def __len__(self) -> int:
         return self._used
 
-    def __contains__(self, name: SlotId) -> bool:
-        """Whether the table has such a slot at all."""
-        return 0 <= name.slot < len(self._entries)
-
     def items(self) -> Iterator[tuple[int, T]]:
         """(slot, entry) of every entry, by slot."""
         for slot, entry in enumerate(self._entries):

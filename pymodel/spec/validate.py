@@ -1,83 +1,142 @@
 """INVALID: commands with a field outside its type, or naming a resource that does not exist."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
-from hw.params.protocol import EPOCH_BITS, FRAME_GENERATION_BITS, KEY_BITS, REGISTERS, Handle, ModelState
+from hw.params.protocol import (
+    EPOCH_BITS,
+    FRAME_GENERATION_BITS,
+    KEY_BITS,
+    SLOT_GENERATION_BITS,
+    Handle,
+    LookupMode,
+    ModelState,
+    PinId,
+    RingId,
+    SessionId,
+    SlotId,
+)
 from pymodel.spec.core import Core
 from pymodel.spec.state import NO_POOL
 
+Check = Callable[[Core, Any], bool]
+
 
 def _number(value: object, bits: int) -> bool:
-    return isinstance(value, int) and 0 <= value < 1 << bits
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << bits
 
 
-def _handle(core: Core, handle: object) -> bool:
-    return (
-        isinstance(handle, Handle)
-        and (handle.node, handle.slice) == (core.node, core.index)
-        and 0 <= handle.frame < len(core.frames)
-        and _number(handle.generation, FRAME_GENERATION_BITS)
-        and _number(handle.epoch, EPOCH_BITS)
-    )
+def _index(value: Any, size: int) -> bool:
+    return _number(value, 32) and value < size
+
+
+def _word(core: Core, value: object) -> bool:
+    return _number(value, 32)
+
+
+def _flag(core: Core, value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _length(core: Core, length: object) -> bool:
     return _number(length, 32) and length != 0
 
 
-_CHECKS: dict[str, Callable[[Core, Any], bool]] = {
-    "model": lambda core, model: _number(model, 16) and model < len(core.models),
-    "key": lambda core, key: _number(key, KEY_BITS),
+def _key(core: Core, key: object) -> bool:
+    return _number(key, KEY_BITS)
+
+
+def _keys(core: Core, keys: object) -> bool:
+    few = isinstance(keys, Sequence) and 1 <= len(keys) <= core.params.tables.lookup_keys
+    return few and all(_number(key, KEY_BITS) for key in keys)
+
+
+def _data(core: Core, data: object) -> bool:
+    octets = not isinstance(data, memoryview) or (data.ndim, data.itemsize) == (1, 1)
+    return isinstance(data, bytes | bytearray | memoryview) and octets and len(data) > 0
+
+
+def _handle(core: Core, handle: object) -> bool:
+    return (
+        isinstance(handle, Handle)
+        and (handle.node, handle.slice) == (core.node, core.index)
+        and _index(handle.frame, len(core.frames))
+        and _number(handle.generation, FRAME_GENERATION_BITS)
+        and _number(handle.epoch, EPOCH_BITS)
+    )
+
+
+def _slot(name: SlotId, size: int) -> bool:
+    return _index(name.slot, size) and _number(name.generation, SLOT_GENERATION_BITS)
+
+
+def _session(core: Core, session: object) -> bool:
+    return isinstance(session, SessionId) and _slot(session, core.params.tables.sessions)
+
+
+def _pin(core: Core, pin: object) -> bool:
+    return isinstance(pin, PinId) and _slot(pin, core.params.tables.pins_per_ring)
+
+
+def _ring(core: Core, ring: object) -> bool:
+    tables = core.params.tables
+    return isinstance(ring, RingId) and _index(ring.port, tables.ports) and _index(ring.ring, tables.rings_per_port)
+
+
+def _partition(core: Core, partition: object) -> bool:
+    return _index(partition, len(core.partitions))
+
+
+def _configured(core: Core, partition: Any) -> bool:
+    return _partition(core, partition) and core.partitions[partition].pool is not NO_POOL
+
+
+_CHECKS: dict[str, Check] = {
+    "model": lambda core, model: _index(model, len(core.models)),
+    "key": _key,
+    "keys": _keys,
+    "mode": lambda core, mode: isinstance(mode, LookupMode),
+    "pin": _flag,
     "handle": _handle,
-    "session": lambda core, session: session in core.sessions,
-    "partition": lambda core, partition: _number(partition, 16) and partition < len(core.partitions),
-    "pool": lambda core, pool: _number(pool, 16) and pool < len(core.pools),
-    "segment": lambda core, segment: _number(segment, 32),
+    "session": _session,
+    "ring": _ring,
+    "to": lambda core, to: isinstance(to, Binding) or _configured(core, to),
+    "partition": _partition,
+    "pool": lambda core, pool: _index(pool, len(core.pools)),
+    "segment": _word,
     "count": _length,
     "length": _length,
-    "crc": lambda core, crc: _number(crc, 32),
-    "data": lambda core, data: len(data) > 0,
-    "writes": lambda core, writes: _number(writes, 32),
-    "quota": lambda core, quota: _number(quota, 32),
-    "guarantee": lambda core, guarantee: _number(guarantee, 32),
+    "crc": _word,
+    "data": _data,
+    "park": _flag,
+    "writes": _word,
+    "quota": _word,
+    "guarantee": _word,
+    "public": _flag,
     "read_mask": lambda core, mask: _number(mask, len(core.partitions)),
+    "state": lambda core, state: isinstance(state, ModelState) and state is not ModelState.RETIRED,
     "epoch": lambda core, epoch: _number(epoch, EPOCH_BITS) and epoch != 0,
 }
+"""What a field of this name has to be."""
 
-
-def _lookup(core: Core, command: c.Lookup) -> bool:
-    few = 1 <= len(command.keys) <= core.params.tables.lookup_keys
-    return few and all(_number(key, KEY_BITS) for key in command.keys)
-
-
-def _bind(core: Core, command: c.Bind) -> bool:
-    if command.ring not in core.rings or command.ring == REGISTERS:
-        return False
-    if isinstance(command.to, Binding):
-        return True
-    return 0 <= command.to < len(core.partitions) and core.partitions[command.to].pool is not NO_POOL
-
-
-_SPECIAL: dict[type[Command], Callable[[Core, Any], bool]] = {
-    c.Lookup: _lookup,
-    c.Bind: _bind,
-    c.DropPartition: lambda core, command: core.partitions[command.partition].pool is not NO_POOL,
-    c.Unpin: lambda core, command: 0 <= command.pin.slot < core.params.tables.pins_per_ring,
-    c.SetModel: lambda core, command: command.state in (ModelState.LIVE, ModelState.READ_ONLY),
+_SPECIAL: dict[tuple[type[Command], str], Check] = {
+    (c.Unpin, "pin"): _pin,
+    (c.DropPartition, "partition"): _configured,
 }
+"""The same, where one command means something else by that name."""
 
-_FIELDS = {
-    command: [(f.name, _CHECKS[f.name]) for f in fields(command) if f.name in _CHECKS]
-    for command in Command.__subclasses__()
-}
+
+def _checks(command: type[Command]) -> list[tuple[str, Check]]:
+    """A check for every field of a command; KeyError, on import, for a field that has none."""
+    return [(f.name, _SPECIAL.get((command, f.name)) or _CHECKS[f.name]) for f in fields(command)]
+
+
+_FIELDS = {command: _checks(command) for command in Command.__subclasses__()}
 
 
 def well_formed(core: Core, command: Command) -> bool:
     """Whether every field is inside its type and names something that exists. Looks at no rights and no states."""
-    special = _SPECIAL.get(type(command))
-    inside = all(check(core, getattr(command, name)) for name, check in _FIELDS[type(command)])
-    return inside and (special is None or special(core, command))
+    return all(check(core, getattr(command, name)) for name, check in _FIELDS[type(command)])

@@ -1,11 +1,14 @@
 """What every command may be refused for, and which refusal comes first."""
 
+from dataclasses import fields, replace
+
 import pytest
 from specbench import A_FAR, A_TOO, A, B, Bench, block_bytes, moving, seal
 
 from hw.params import commands as c
-from hw.params.commands import Binding, Command
-from hw.params.protocol import REGISTERS, Handle, ModelState, Opcode, PinId, RingId, SessionId, Status
+from hw.params.commands import Binding, Command, Completion
+from hw.params.orderlog import Taken
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId, Status
 
 NOWHERE = RingId(9, 9)
 NO_HANDLE = Handle(0, 0, 0, 0, 0)
@@ -69,6 +72,44 @@ BAD: list[Command] = [
     c.SetEpoch(0),
     c.SetEpoch(1 << 64),
 ]
+OUT_OF_TYPE: dict[str, list[object]] = {
+    "keys": [7, None, "12", ["1"], [1.0], [True], {1}],
+    "mode": [0, "run", None],
+    "pin": [0, 1, None, "yes", SessionId(0, 0), PinId("0", 0), PinId(0, -1), PinId(0, 1 << 48), PinId(0, 0.0)],
+    "handle": [0, None, tuple(NO_HANDLE), NO_HANDLE._replace(frame="0"), NO_HANDLE._replace(frame=[])],
+    "session": [0, None, (0, 0), NO_PIN, SessionId(0.0, 0), SessionId("0", 0), SessionId(0, 1 << 48), SessionId(0, "")],
+    "ring": [0, None, (0, 0), [0, 0], RingId([], 0), RingId(0, 0.0), RingId(-1, 0)],
+    "to": ["0", 0.0, None, True, -1, 1 << 40, "none"],
+    "data": [None, 7, "x", [1], memoryview(b"abcd").cast("I")],
+    "state": [2, 2.0, "LIVE", None, LookupMode.RUN],
+    **{name: [0, 1, None, "no"] for name in ("park", "public")},
+    **{
+        name: ["0", 0.5, 1.0, None, True, -1, [], b"1"]
+        for name in (
+            "model",
+            "key",
+            "length",
+            "segment",
+            "crc",
+            "count",
+            "writes",
+            "partition",
+            "pool",
+            "quota",
+            "guarantee",
+            "read_mask",
+            "epoch",
+        )
+    },
+}
+"""Values that a field of this name can never have, the one of ``pin`` in either meaning."""
+MISTYPED = [
+    replace(command, **{f.name: value})
+    for command in GOOD.values()
+    for f in fields(command)
+    for value in OUT_OF_TYPE[f.name]
+    if not (isinstance(command, c.Lookup) and value is True)
+]
 TENANTS = [opcode for opcode in Opcode if not opcode.administrative]
 
 
@@ -80,6 +121,30 @@ def test_what_is_malformed_is_invalid_whoever_sends_it_and_whenever(command: Com
         bench.lose(A)
     for ring in (A, B, REGISTERS):
         assert bench.do(ring, command).status is Status.INVALID
+
+
+def test_what_is_not_of_its_type_is_invalid_and_no_more() -> None:
+    bench = Bench()
+    for tag, command in enumerate(MISTYPED, start=1000):
+        for ring in (A, REGISTERS):
+            (answer,) = bench.execute(Taken(ring, tag, command))
+            assert isinstance(answer, Completion)
+            assert answer.status is Status.INVALID, command
+
+
+@pytest.mark.parametrize("opcode", Opcode)
+def test_what_is_well_formed_is_not_invalid(opcode: Opcode) -> None:
+    for ring in (A, REGISTERS):
+        assert Bench().do(ring, GOOD[opcode]).status is not Status.INVALID
+
+
+def test_any_bytes_are_data() -> None:
+    bench = Bench()
+    handle = bench.alloc(A, bench.open(), 1)
+    data = bytearray(b"x" * 100)
+    bench.must(A, c.Write(handle, 0, memoryview(data)))
+    bench.must(A, seal(handle, bytes(data)))
+    assert bench.read(A, handle).data == data
 
 
 @pytest.mark.parametrize(

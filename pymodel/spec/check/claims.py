@@ -41,6 +41,8 @@ class Claims:
         """A command ends, for ``op`` was executed."""
         command = self._ledger.outstanding.pop((result.ring, result.tag), None)
         invariant(10, command is not None, "{} tag {} completes, but is not outstanding", result.ring, result.tag)
+        if result.status is Status.INVALID:
+            return
         if isinstance(command, c.Alloc):
             self._allocated(command, result)
         elif isinstance(command, c.Seal):

@@ -67,6 +67,8 @@ class Monitor:
 
     def _taken(self, op: Taken, outputs: list[Completion | Message]) -> None:
         self.ledger.outstanding.setdefault((op.ring, op.tag), op.command)
+        if any(isinstance(o, Completion) and o.status is Status.INVALID for o in outputs):
+            return
         if isinstance(op.command, c.Lookup):
             self._looked(op, op.command, outputs)
         elif isinstance(op.command, c.Write):
