@@ -1,9 +1,12 @@
 """A slice on the bench: tests say what happens in the words of requesters, one operation after another."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import google_crc32c
+import pytest
 
 from hw.params import TINY, Params
 from hw.params import commands as c
@@ -11,8 +14,11 @@ from hw.params import orderlog as log
 from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import Hand, Operation, Step, Taken
 from hw.params.params import CamParams, MemoryParams, PoolParams, ReplayParams, TableParams
-from hw.params.protocol import REGISTERS, Handle, ModelState, Opcode, PinId, RingId, SessionId, Status
+from hw.params.protocol import REGISTERS, FrameState, Handle, ModelState, Opcode, PinId, RingId, SessionId, Status
+from hw.tb.mutate import mutate
 from pymodel.spec import Slice
+from pymodel.spec.replacement import Replacement
+from pymodel.spec.state import Frame, Partition
 from pymodel.stimulus.faults import entry
 from pymodel.stimulus.scheduler import Policy, Scheduler
 from pymodel.stimulus.traffic import Submit, Traffic
@@ -288,3 +294,41 @@ def fuzz(
     hear(scheduler.drain())
     scheduler.slice.monitor.audit()
     return scheduler, traffic, heard
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Check every refusal: whoever had to give a frame had none that could go. The refusals are collected."""
+    choose = Replacement.choose
+    refusals: list[str] = []
+
+    def check(self: Replacement, partition: Partition) -> Frame | None:
+        at_quota = partition.used >= partition.quota
+        giver = partition if at_quota else self._donor(partition)
+        limit = (1 << self._tables.generation_bits) - 1
+        spare = [
+            frame
+            for frame in giver.pool.frames
+            if frame.partition is giver
+            and frame.state is FrameState.SEALED
+            and not frame.held
+            and frame.generation < limit
+        ]
+        frame = choose(self, partition)
+        if frame is None:
+            refusals.append("quota" if at_quota else "space")
+            assert not spare, f"refused, but {spare[0].index} could go"
+        return frame
+
+    monkeypatch.setattr(Replacement, "choose", check)
+    return refusals
+
+
+def refuse(seed: int, victims: int) -> None:
+    """Traffic on small queues and short generations."""
+    tables = replace(SMALL.tables, victims=victims, scan_frames=4, scan_steps=1, generation_bits=4)
+    fuzz(replace(SMALL, tables=tables), seed, 12_000, audit_every=64)
+
+
+def seed_bug(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], good: str, bad: str) -> None:
+    """Change one place of a function's source; the function itself changes, for all who have it."""
+    monkeypatch.setattr(function, "__code__", mutate(function, good, bad).__code__)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal
-from test_spec_mutants import mutate
+from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal, seed_bug
 
 from hw.params import commands as c
 from hw.params import orderlog as log
@@ -152,6 +151,6 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_drain_that_tells_too_little_or_too_much_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new, test = MUTANTS[name]
-    mutate(monkeypatch, Core.drain, old, new)
+    seed_bug(monkeypatch, Core.drain, old, new)
     with pytest.raises(AssertionError, match="assert"):
         test()

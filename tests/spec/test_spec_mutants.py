@@ -4,18 +4,14 @@ A mutant changes one place in the source of one function, everywhere that it is 
 nothing in the specification as it is.
 """
 
-import inspect
-import sys
-import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 import test_spec_lifetimes as lifetimes
 import test_spec_replacement as replacement
-from specbench import SMALL, A, Bench, fuzz
-from test_spec_migration import stories
-from test_spec_replacement import refuse, watch
+from specbench import SMALL, A, Bench, fuzz, refuse, seed_bug, watch
+from stories import stories
 from test_spec_statuses import SCENARIOS
 
 from hw.params import commands as c
@@ -228,19 +224,10 @@ def broken(mutant: Mutant) -> tuple[int, ...]:
     return mutant.invariant if isinstance(mutant.invariant, tuple) else (mutant.invariant,)
 
 
-def mutate(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], old: str, new: str) -> None:
-    """Change one place of a function's source; the function itself changes, for all who have it."""
-    source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {function.__qualname__}"
-    namespace = vars(sys.modules[function.__module__]).copy()
-    exec(compile(source.replace(old, new), f"<mutant of {function.__qualname__}>", "exec"), namespace)
-    monkeypatch.setattr(function, "__code__", namespace[function.__name__].__code__)
-
-
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught_by_its_invariant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
-    mutate(monkeypatch, mutant.function, mutant.old, mutant.new)
+    seed_bug(monkeypatch, mutant.function, mutant.old, mutant.new)
     with pytest.raises(InvariantViolation) as caught:
         for seed in SEEDS:
             mutant.hunt(seed)
@@ -266,7 +253,7 @@ GIVES_UP = {
 
 @pytest.mark.parametrize("name", GIVES_UP)
 def test_a_hand_that_gives_up_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutate(monkeypatch, *GIVES_UP[name])
+    seed_bug(monkeypatch, *GIVES_UP[name])
     watch(monkeypatch)
     with pytest.raises(AssertionError, match="could go"):
         for seed in SEEDS:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from specbench import A_FAR, A_TOO, SEGMENT, A, Bench, block_bytes, moving, seal
-from test_spec_mutants import mutate
+from specbench import A_FAR, A_TOO, SEGMENT, A, Bench, block_bytes, moving, seal, seed_bug
 
 from hw.params import commands as c
 from hw.params.protocol import Handle, Status
@@ -134,6 +133,6 @@ MUTANTS: dict[str, tuple[Callable[..., Any], str, str, Callable[[], None]]] = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_guards_in_another_order_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, old, new, test = MUTANTS[name]
-    mutate(monkeypatch, function, old, new)
+    seed_bug(monkeypatch, function, old, new)
     with pytest.raises(AssertionError, match="assert"):
         test()

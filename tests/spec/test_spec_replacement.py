@@ -1,17 +1,13 @@
 """CLOCK, its queue of victims, quotas and guarantees."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from specbench import A_TOO, SEGMENT, SMALL, A, B, Bench, fuzz, seal, tiny
+from specbench import A_TOO, SEGMENT, SMALL, A, B, Bench, fuzz, refuse, seal, tiny, watch
 
 from hw.params import commands as c
 from hw.params import orderlog as log
 from hw.params.protocol import REGISTERS, FrameState, SessionId, Status
-from pymodel.spec.replacement import Replacement
-from pymodel.spec.state import Frame, Partition
 
 
 def evicted(bench: Bench) -> list[int]:
@@ -134,39 +130,6 @@ def test_with_a_queue_of_one_it_is_the_textbook_clock(uses: list[int]) -> None:
         bench.must(A, c.Write(handle, 0, b"x"))
         bench.must(A, seal(handle, b"x"))
     assert evicted(bench) == expected
-
-
-def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Check every refusal: whoever had to give a frame had none that could go. The refusals are collected."""
-    choose = Replacement.choose
-    refusals: list[str] = []
-
-    def check(self: Replacement, partition: Partition) -> Frame | None:
-        at_quota = partition.used >= partition.quota
-        giver = partition if at_quota else self._donor(partition)
-        limit = (1 << self._tables.generation_bits) - 1
-        spare = [
-            frame
-            for frame in giver.pool.frames
-            if frame.partition is giver
-            and frame.state is FrameState.SEALED
-            and not frame.held
-            and frame.generation < limit
-        ]
-        frame = choose(self, partition)
-        if frame is None:
-            refusals.append("quota" if at_quota else "space")
-            assert not spare, f"refused, but {spare[0].index} could go"
-        return frame
-
-    monkeypatch.setattr(Replacement, "choose", check)
-    return refusals
-
-
-def refuse(seed: int, victims: int) -> None:
-    """Traffic on small queues and short generations."""
-    tables = replace(SMALL.tables, victims=victims, scan_frames=4, scan_steps=1, generation_bits=4)
-    fuzz(replace(SMALL, tables=tables), seed, 12_000, audit_every=64)
 
 
 @pytest.mark.parametrize("victims", [1, 3])
