@@ -38,6 +38,7 @@ def _counts(replay: Replay, counters: dict[str, int], total: Tally) -> Iterator[
         ("evictions", "EVENTs", total.evictions, "device", counters["evictions"]),
         ("blocks sealed", "EVENTs", replay.stored_events, "driver", completed[Opcode.SEAL, Status.OK]),
         ("blocks sealed", "requests", total.stored_blocks, "driver", completed[Opcode.SEAL, Status.OK]),
+        ("blocks of outputs sealed", "EVENTs", replay.ledger.sealed_outputs, "requests", total.decode_blocks),
         ("ALLOCs NO_SPACE", "requests", total.refused_no_space, "driver", completed[Opcode.ALLOC, Status.NO_SPACE]),
         ("ALLOCs QUOTA", "requests", total.refused_quota, "driver", completed[Opcode.ALLOC, Status.QUOTA]),
         ("ALLOCs RETIRED", "requests", total.refused_retired, "driver", completed[Opcode.ALLOC, Status.RETIRED]),

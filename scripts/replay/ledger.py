@@ -20,6 +20,7 @@ class Store:
     model: int
     key: int
     nonce: int
+    output: bool = False
     sealed_at: int = 0
     used_at: int = 0
     hits: int = 0
@@ -56,6 +57,8 @@ class Ledger:
         self._nonce = 0
         self._stores: dict[Handle, Store] = {}
         self._evicted: deque[Handle] = deque()
+        self.sealed_outputs = 0
+        """Blocks of outputs that the device told of as sealed."""
         self.references = 0
         """Block references looked up so far: the clock of ages."""
         self.wrong_bytes = 0
@@ -67,10 +70,10 @@ class Ledger:
         self.unused = 0
         """Evictions of blocks that were never hit."""
 
-    def granted(self, handle: Handle, partition: int, model: int, key: int) -> bytes:
+    def granted(self, handle: Handle, partition: int, model: int, key: int, *, output: bool = False) -> bytes:
         """A block is about to be stored; returns the bytes to store."""
         self._nonce += 1
-        self._stores[handle] = Store(handle, partition, model, key, self._nonce)
+        self._stores[handle] = Store(handle, partition, model, key, self._nonce, output)
         return payload(self._seed, (partition, model, key), self._nonce, self._bytes)
 
     def event(self, event: Event) -> None:
@@ -78,6 +81,7 @@ class Ledger:
         store = self._stores[event.handle]
         if event.stored:
             store.sealed_at = store.used_at = self.references
+            self.sealed_outputs += store.output
             return
         self.ages.append(self.references - store.sealed_at)
         self.idle.append(self.references - store.used_at)

@@ -83,7 +83,8 @@ class _Visit:
             for key in request.keys[prefix:]:
                 yield from self._store(key)
             for key in request.output_keys:
-                tally.decode_blocks += yield from self._store(key)
+                stored = yield from self._store(key, output=True)
+                tally.decode_blocks += stored  # not `+= yield from`: that reads before others count
         except Ended as ended:
             tally.failed_requests += 1
             if ended.status not in (Status.STALE, Status.UNAVAILABLE):
@@ -162,7 +163,7 @@ class _Visit:
         for ticket in returning:
             done(ticket, Status.OK)
 
-    def _store(self, key: int) -> Generator[Sequence[Ticket], None, bool]:
+    def _store(self, key: int, *, output: bool = False) -> Generator[Sequence[Ticket], None, bool]:
         """Store a block; returns whether it was this request that did."""
         client, request, tally = self._client, self.request, self._tally
         assert self._session is not None, "opened first"
@@ -180,7 +181,7 @@ class _Visit:
         match answer.status:
             case Status.GRANTED:
                 assert answer.handle is not None, "a granted block has a handle"
-                yield from self._fill(answer.handle, key)
+                yield from self._fill(answer.handle, key, output)
                 return True
             case Status.EXISTS:
                 tally.existing_blocks += 1
@@ -196,10 +197,10 @@ class _Visit:
                 self._retired = True
         return False
 
-    def _fill(self, handle: Handle, key: int) -> Steps:
+    def _fill(self, handle: Handle, key: int, output: bool) -> Steps:
         """Write a granted block and seal it."""
         request, client = self.request, self._client
-        data = self._ledger.granted(handle, request.partition, request.model, key)
+        data = self._ledger.granted(handle, request.partition, request.model, key, output=output)
         writing = client.submit(c.Write(handle, 0, data))
         sealing = client.submit(c.Seal(handle, len(data), google_crc32c.value(data)))
         yield (writing, sealing)

@@ -120,6 +120,14 @@ def test_counters_that_disagree_are_named(counter: str, words: str, monkeypatch:
     assert words in failed_checks(replay)
 
 
+def test_a_miscount_of_outputs_is_noticed() -> None:
+    params = params_of("replay.in_flight=1")
+    replay = replay_of(prompts([1, 2], output=600), params)
+    assert failed_checks(replay) == []
+    replay.tallies[0].decode_blocks -= 1
+    assert failed_checks(replay) == ["blocks of outputs sealed: 2 by the EVENTs, 1 by the requests"]
+
+
 def test_lost_events_are_noticed() -> None:
     class Deaf(SpecificationTransport):
         def poll(self) -> list[Arrival]:

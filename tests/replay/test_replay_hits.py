@@ -68,6 +68,14 @@ def test_outputs_are_stored_but_not_looked_up() -> None:
     assert tally.prefix_hits == 2
 
 
+@pytest.mark.parametrize("in_flight", [1, 2, 8])
+def test_requests_in_flight_lose_no_count_of_outputs(in_flight: int) -> None:
+    trace = prompts(*[[1, number] for number in range(2, 14)], output=1500)
+    tally = total(replay_of(trace, params_of(f"replay.in_flight={in_flight}")))
+    assert tally.evictions == 0
+    assert (tally.decode_blocks, tally.stored_blocks) == (12 * 3, 12 * 3 + 13)
+
+
 def test_requests_in_flight_meet_each_others_blocks() -> None:
     trace = prompts(*[range(20)] * 8)
     tally = total(replay_of(trace, params_of("replay.in_flight=8", "replay.ports=2")))
