@@ -244,12 +244,26 @@ class Invalidate(Message):
     model: int | None = None
 
 
+class Fate(Enum):
+    """What has become of a block."""
+
+    STORED = "sealed: it can be read"
+    EVICTED = "its frame has gone to another block"
+    DROPPED = "given up by DROP"
+    DAMAGED = "memory returned bytes that fail their check"
+
+
 @dataclass(frozen=True, slots=True)
 class Event(Message):
-    """A block was stored, or has gone (evicted, dropped, damaged): for routers and colder tiers."""
+    """A block was stored, or a stored one has gone alone: for routers and colder tiers."""
 
-    stored: bool
+    fate: Fate
     partition: int
     model: int
     key: int
     handle: Handle
+
+    @property
+    def stored(self) -> bool:
+        """Whether the block can be read from now on; otherwise it has gone."""
+        return self.fate is Fate.STORED

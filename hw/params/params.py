@@ -133,7 +133,8 @@ class Params:
         )
         require(
             self.cam_slots > self.frames,
-            f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames, expected more slots than frames",
+            f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames,"
+            " expected more slots than frames",
         )
         largest = 0
         for i, pool in enumerate(self.pools):
@@ -147,9 +148,21 @@ class Params:
             replay.block_bytes <= largest,
             f"replay.block_bytes = {replay.block_bytes} exceeds the largest frame, {largest} bytes",
         )
-        for name in ("partitions", "models", "ports"):
-            wanted, have = getattr(replay, name), getattr(tables, name)
-            require(wanted <= have, f"replay.{name} = {wanted} exceeds tables.{name} = {have}")
+        bounds = [
+            ("partitions", "partitions"),
+            ("partitions", "rings_per_port"),
+            ("models", "models"),
+            ("ports", "ports"),
+        ]
+        for name, bound in bounds:
+            wanted, have = getattr(replay, name), getattr(tables, bound)
+            require(wanted <= have, f"replay.{name} = {wanted} exceeds tables.{bound} = {have}")
+        sure = replay.guarantee / replay.partitions
+        require(
+            sure <= replay.quota,
+            f"replay.guarantee = {replay.guarantee} of an equal share is {sure:.3g} of the pool,"
+            f" replay.quota only {replay.quota}",
+        )
         require(
             not replay.retire_model_at or replay.models > 1,
             "replay.retire_model_at needs a model that stays: replay.models of 2 or more",
@@ -181,6 +194,10 @@ class Params:
     def segment_beats(self) -> int:
         """Beats of a whole segment."""
         return self.memory.segment_bytes // self.memory.beat_bytes
+
+    def segments(self, length: int) -> int:
+        """Segments that ``length`` bytes need."""
+        return -(-length // self.memory.segment_bytes)
 
     @property
     def write_bursts(self) -> int:

@@ -156,7 +156,7 @@ def reading(core: Core, ring: Ring, command: c.Read) -> Status:
     require(own or (sealed and core.readable(ring.partition, frame.partition)), Status.DENIED)
     require(core.alive(frame), Status.STALE)
     end = command.segment + command.count
-    most = frame.accepted if sealed else -(-frame.bound // core.params.memory.segment_bytes)
+    most = frame.accepted if sealed else core.params.segments(frame.bound)
     require(end <= most, Status.RANGE)
     if sealed:
         return Status.OK

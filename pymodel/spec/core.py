@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hw.params.commands import Command, Completion, Event, Message
+from hw.params.commands import Command, Completion, Event, Fate, Message
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, SLOT_GENERATION_BITS, FrameState, Handle, RingId, SessionId, Status
 from hw.params.registers import COUNTERS
@@ -138,13 +138,13 @@ class Core:
         frame.referenced = frame.queued = False
         partition.used += 1
 
-    def drain(self, frame: Frame) -> None:
+    def drain(self, frame: Frame, fate: Fate = Fate.DROPPED) -> None:
         """WRITING or SEALED to DRAINING: unreachable; a SEAL that waits ends STALE.
 
         The ports are told of a sealed block that goes alone; of one that a scope took along they know already.
         """
         if frame.state is FrameState.SEALED and self.alive(frame):
-            self.tell_partition(frame, stored=False)
+            self.tell_partition(frame, fate)
         self._unlink(frame)
         if frame.state is FrameState.WRITING:
             session = self.sessions.get(frame.session)
@@ -160,7 +160,7 @@ class Core:
         """A SEALED frame that nothing holds is taken from its partition, to be claimed at once."""
         if self.alive(frame):
             self.counters["evictions"] += 1
-            self.tell_partition(frame, stored=False)
+            self.tell_partition(frame, Fate.EVICTED)
         self._unlink(frame)
         frame.partition.used -= 1
 
@@ -203,9 +203,9 @@ class Core:
         self.counters[f"status_{result.status.name.lower()}"] += 1
         self.outputs.append(result)
 
-    def tell_partition(self, frame: Frame, *, stored: bool) -> None:
+    def tell_partition(self, frame: Frame, fate: Fate) -> None:
         """EVENT to every port with a ring that may read the block's partition."""
-        event = (stored, *frame.tag, self.handle(frame))
+        event = (fate, *frame.tag, self.handle(frame))
         self.outputs.extend(Event(port, *event) for port in self.ports(frame.partition))
 
     def ports(self, owner: Partition | None = None) -> Iterable[int]:

@@ -6,6 +6,7 @@ Hardware chooses the moment; an operation that is not legal where it stands in t
 from typing import TypeVar
 
 from hw.params import orderlog as log
+from hw.params.commands import Fate
 from hw.params.errors import KvnodeError
 from hw.params.orderlog import Hand, Timer
 from hw.params.protocol import REGISTERS, FrameState, Status
@@ -69,7 +70,7 @@ def sealed(core: Core, op: log.Sealed) -> None:
         return
     frame.state = FrameState.SEALED
     core.note(frame)
-    core.tell_partition(frame, stored=True)
+    core.tell_partition(frame, Fate.STORED)
     core.finish(*waiting, Status.OK)
 
 
@@ -85,7 +86,7 @@ def read_done(core: Core, op: log.ReadDone) -> None:
     frame.reads -= 1
     if not op.ok:
         if frame.state in (FrameState.WRITING, FrameState.SEALED):
-            core.drain(frame)
+            core.drain(frame, Fate.DAMAGED)
         core.finish(op.ring, op.tag, Status.POISON)
         return
     if not core.rings[op.ring].lost:

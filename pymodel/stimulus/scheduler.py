@@ -44,7 +44,7 @@ class Scheduler:
         self.log: list[Operation] | None = [] if record else None
         self._random = random.Random(seed)
         self._policy = policy
-        self._segment_bytes = slice_.core.params.memory.segment_bytes
+        self._params = slice_.core.params
         self._queues: dict[RingId, deque[tuple[int, Command]]] = {}
         self._ready: list[RingId] = []
         self._items: dict[RingId, int] = {}
@@ -142,7 +142,7 @@ class Scheduler:
         if isinstance(command, Lookup):
             return len(command.keys)
         if isinstance(command, Write):
-            return -(-len(command.data) // self._segment_bytes)
+            return self._params.segments(len(command.data))
         return 1
 
     def _leave(self, at: int) -> None:

@@ -223,7 +223,7 @@ class Traffic(Requesters):
         if block is None:
             return None
         size = self.params.memory.segment_bytes
-        total = -(-len(block.data) // size)
+        total = self.params.segments(len(block.data))
         if block.sent >= total and self._chance(0.9):
             return None
         first, segments = block.sent, self._random.randint(1, max(1, total - block.sent))
@@ -241,7 +241,7 @@ class Traffic(Requesters):
         block = self._block(writing=True)
         if block is None:
             return None
-        total = -(-len(block.data) // self.params.memory.segment_bytes)
+        total = self.params.segments(len(block.data))
         if block.sent < total and self._chance(0.9):
             return None
         length = len(block.data) if self._chance(0.95) else self._random.randint(1, block.bound)
@@ -265,7 +265,7 @@ class Traffic(Requesters):
         block = self._block(writing=self._chance(0.4))
         if block is None:
             return None
-        total = max(1, -(-len(block.data) // self.params.memory.segment_bytes))
+        total = max(1, self.params.segments(len(block.data)))
         first = self._random.randrange(total)
         many = self._random.randint(1, total - first + (self._chance(0.05)))
         ring = block.ring if self._chance(0.4) else self._tenant()
@@ -325,7 +325,7 @@ class Traffic(Requesters):
         for (owner, _), asked in self.outstanding.items():
             command, block = asked.command, asked.block
             if owner == ring and isinstance(command, c.Write) and block is not None and block.session == session:
-                yield -(-len(command.data) // self.params.memory.segment_bytes)
+                yield self.params.segments(len(command.data))
 
     def _malformed(self) -> Submit | None:
         """A command with one field that cannot be, or that names nothing."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hw.params.commands import Event
+from hw.params.commands import Event, Fate
 from hw.params.protocol import Handle
 from scripts.replay.content import payload
 
@@ -45,7 +45,7 @@ class WrongBlock:
 
 
 _REMEMBERED = 4096
-"""Evicted stores that are not forgotten yet: a completion may be looked at later than it arrived."""
+"""Stores that have gone, but are not forgotten yet: a completion may be looked at later than it arrived."""
 
 
 class Ledger:
@@ -56,7 +56,7 @@ class Ledger:
         self._bytes = block_bytes
         self._nonce = 0
         self._stores: dict[Handle, Store] = {}
-        self._evicted: deque[Handle] = deque()
+        self._gone: deque[Handle] = deque()
         self.sealed_outputs = 0
         """Blocks of outputs that the device told of as sealed."""
         self.references = 0
@@ -77,18 +77,19 @@ class Ledger:
         return payload(self._seed, (partition, model, key), self._nonce, self._bytes)
 
     def event(self, event: Event) -> None:
-        """The device tells of a block that it has sealed or evicted."""
+        """The device tells of what has become of a block."""
         store = self._stores[event.handle]
         if event.stored:
             store.sealed_at = store.used_at = self.references
             self.sealed_outputs += store.output
             return
-        self.ages.append(self.references - store.sealed_at)
-        self.idle.append(self.references - store.used_at)
-        self.unused += store.hits == 0
-        self._evicted.append(event.handle)
-        if len(self._evicted) > _REMEMBERED:
-            del self._stores[self._evicted.popleft()]
+        if event.fate is Fate.EVICTED:
+            self.ages.append(self.references - store.sealed_at)
+            self.idle.append(self.references - store.used_at)
+            self.unused += store.hits == 0
+        self._gone.append(event.handle)
+        if len(self._gone) > _REMEMBERED:
+            del self._stores[self._gone.popleft()]
 
     def hit(self, request: int, handle: Handle | None, partition: int, model: int, key: int) -> Store | None:
         """The store that a hit stands for; None, and a whole block of wrong bytes, when it is of another block."""

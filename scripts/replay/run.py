@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hw.params import ParameterError, Params
-from hw.params.commands import Event, Message
-from hw.params.params import PoolParams
+from hw.params.commands import Event, Fate, Message
 from hw.params.protocol import FrameState, ModelState, RingId
 from scripts.replay.ledger import Ledger
 from scripts.replay.serve import Service, Steps
@@ -31,30 +30,12 @@ class Shares:
 
     @classmethod
     def of(cls, params: Params) -> Shares:
-        """Of the first pool whose frames hold a block. Raises ParameterError for a replay that cannot be set up."""
-        replay, tables = params.replay, params.tables
-        for wanted, name, have in (
-            ("partitions", "rings_per_port", tables.rings_per_port),
-            ("in_flight", "sessions", tables.sessions),
-        ):
-            if getattr(replay, wanted) > have:
-                raise ParameterError(
-                    f"parameters contradict each other: replay.{wanted} = {getattr(replay, wanted)}"
-                    f" exceeds tables.{name} = {have}"
-                )
-
-        def holds(pool: PoolParams) -> bool:
-            return pool.frame_bytes >= replay.block_bytes
-
-        pool = next(i for i, pool in enumerate(params.pools) if holds(pool))
+        """Of the first pool whose frames hold a block."""
+        replay = params.replay
+        pool = next(i for i, pool in enumerate(params.pools) if pool.frame_bytes >= replay.block_bytes)
         frames = params.pools[pool].frames
-        quota, guarantee = max(1, int(frames * replay.quota)), int(frames / replay.partitions * replay.guarantee)
-        if guarantee > quota:
-            raise ParameterError(
-                f"parameters contradict each other: replay.guarantee = {replay.guarantee} of an equal share is"
-                f" {guarantee} frames, replay.quota = {replay.quota} of the pool only {quota}"
-            )
-        return cls(pool, frames, quota, guarantee)
+        quota, guarantee = int(frames * replay.quota), int(frames * (replay.guarantee / replay.partitions))
+        return cls(pool, frames, max(1, quota), guarantee)
 
     def capacity(self, partitions: int) -> int:
         """Most frames that the partitions may use together."""
@@ -86,6 +67,11 @@ class Replay:
     """One run of a workload on one transport; holds all that was observed."""
 
     def __init__(self, workload: Workload, params: Params, transport: Transport) -> None:
+        if params.replay.in_flight > params.tables.sessions:  # a slice of few sessions is good, but for this
+            raise ParameterError(
+                f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
+                f" exceeds tables.sessions = {params.tables.sessions}"
+            )
         self.shares = Shares.of(params)
         self.params = params
         self.workload = workload
@@ -122,7 +108,7 @@ class Replay:
             self.ledger.event(message)
             if message.stored:
                 self.stored_events += 1
-            else:
+            elif message.fate is Fate.EVICTED:
                 self.tallies[message.partition].evictions += 1
 
     @property

@@ -74,7 +74,6 @@ class Client:
             raise InputError(f"there is no ring {ring}, expected one of device.rings")
         self.device = device
         self.ring = RingId(*ring)
-        self._segment = device.params.memory.segment_bytes
 
     def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
         """Send a command without waiting; ``device.progress`` completes the ticket."""
@@ -140,7 +139,7 @@ class Client:
     def read(self, handle: Handle, into: Buffer, *, park: bool = False) -> Ticket:
         """Start to read a block that is as long as ``into``."""
         view = as_bytes(into, writable=True)
-        return self.submit(c.Read(handle, 0, -(-view.nbytes // self._segment), park), view)
+        return self.submit(c.Read(handle, 0, self.device.params.segments(view.nbytes), park), view)
 
     def get(
         self, handle: Handle, out: Buffer | None = None, *, length: int | None = None, park: bool = False

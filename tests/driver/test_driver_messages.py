@@ -6,27 +6,27 @@ import pytest
 from driverbench import Rig, store
 
 from hw.params import commands as c
-from hw.params.commands import Event, Fence, Invalidate, Message
+from hw.params.commands import Event, Fate, Fence, Invalidate, Message
 from hw.params.protocol import Handle, ModelState, SessionId, Status
 from sw.driver.client import as_bytes, crc32c
 
 FIRST, SECOND = b"first" * 102 + b"__", b"second" * 50
 
 
-def event(port: int, handle: Handle, *, stored: bool, key: int = 1, partition: int = 0) -> Event:
+def event(port: int, handle: Handle, fate: Fate, *, key: int = 1, partition: int = 0) -> Event:
     """What a port hears of a block of model 0."""
-    return Event(port, stored, partition, 0, key, handle)
+    return Event(port, fate, partition, 0, key, handle)
 
 
 def test_a_stored_block_is_told_to_every_port_that_may_read_it(rig: Rig) -> None:
     handle = store(rig.one, 1)
-    assert rig.heard == [event(port, handle, stored=True) for port in (0, 1)]
+    assert rig.heard == [event(port, handle, Fate.STORED) for port in (0, 1)]
     rig.heard.clear()
     handle = store(rig.two, 1)
-    assert rig.heard == [event(0, handle, stored=True, partition=1)], "its rings are on port 0 only"
+    assert rig.heard == [event(0, handle, Fate.STORED, partition=1)], "its rings are on port 0 only"
     rig.heard.clear()
     handle = store(rig.public, 1)
-    assert rig.heard == [event(port, handle, stored=True, partition=2) for port in (0, 1)]
+    assert rig.heard == [event(port, handle, Fate.STORED, partition=2) for port in (0, 1)]
 
 
 def test_a_block_that_goes_is_told_whether_it_was_evicted_or_dropped(rig: Rig) -> None:
@@ -34,11 +34,11 @@ def test_a_block_that_goes_is_told_whether_it_was_evicted_or_dropped(rig: Rig) -
     first = store(rig.one, 1)
     rig.heard.clear()
     second = store(rig.one, 2)
-    gone = [event(port, first, stored=False) for port in (0, 1)]
-    assert rig.heard == [*gone, *(event(port, second, stored=True, key=2) for port in (0, 1))]
+    gone = [event(port, first, Fate.EVICTED) for port in (0, 1)]
+    assert rig.heard == [*gone, *(event(port, second, Fate.STORED, key=2) for port in (0, 1))]
     rig.heard.clear()
     rig.far.drop(0, 2)
-    assert rig.heard == [event(port, second, stored=False, key=2) for port in (0, 1)]
+    assert rig.heard == [event(port, second, Fate.DROPPED, key=2) for port in (0, 1)]
     rig.heard.clear()
     rig.far.drop(0, 2)
     assert rig.heard == []

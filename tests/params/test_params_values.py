@@ -97,6 +97,14 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"replay": ReplayParams(partitions=17)},
         "replay.partitions = 17 exceeds tables.partitions = 16",
     ),
+    "a ring for each replayed partition": (
+        {"replay": ReplayParams(partitions=5)},
+        "replay.partitions = 5 exceeds tables.rings_per_port = 4",
+    ),
+    "guarantee and quota": (
+        {"replay": ReplayParams(guarantee=0.5, quota=0.125, partitions=2)},
+        "replay.guarantee = 0.5 of an equal share is 0.25 of the pool, replay.quota only 0.125",
+    ),
     "replayed models": ({"replay": ReplayParams(models=65)}, "replay.models = 65 exceeds tables.models = 64"),
     "replayed ports": ({"replay": ReplayParams(ports=5)}, "replay.ports = 5 exceeds tables.ports = 4"),
     "the last model": (
@@ -122,7 +130,11 @@ def test_what_just_does_not_contradict_is_taken() -> None:
     Params(pools=(PoolParams(frames=1 << 20),))
     Params(pools=(PoolParams(frames=1),) * 16)
     Params(cam=CamParams(banks=1, ways=17, sets=1024))
-    Params(replay=ReplayParams(block_bytes=4 << 20, partitions=16, models=64, ports=4, retire_model_at=1))
+    Params(
+        tables=TableParams(rings_per_port=16),
+        replay=ReplayParams(block_bytes=4 << 20, partitions=16, models=64, ports=4, retire_model_at=1),
+    )
+    Params(replay=ReplayParams(partitions=4, guarantee=1.0, quota=0.25))
 
 
 @settings(deadline=None)

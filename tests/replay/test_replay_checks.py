@@ -9,7 +9,8 @@ from hw.params.params import Params
 from hw.params.protocol import RingId, Status
 from scripts.replay.checks import failed_checks
 from scripts.replay.run import Replay
-from sw.driver import SpecificationTransport
+from scripts.replay.tally import Tally
+from sw.driver import Client, SpecificationTransport
 from sw.driver.transport import Arrival
 from tests.replay.helpers import params_of, prompts, replay_of
 
@@ -137,6 +138,16 @@ def test_lost_events_are_noticed() -> None:
     params = params_of("replay.in_flight=1", "pools.0.frames=4")
     failed = failed_checks(replay_of(prompts(range(8)), params, Deaf(params)))
     assert failed == ["evictions: 0 by the EVENTs, 4 by the device"]
+
+
+def test_a_block_that_was_dropped_is_no_eviction() -> None:
+    replay = lied_to(lambda *_: None)
+    key = next(iter(replay.workload)).keys[0]
+    assert Client(replay.device, RingId(0, 0)).drop(0, key) is Status.OK
+    while replay.device.progress():
+        pass
+    assert Tally.total(replay.tallies).evictions == len(replay.ledger.ages) == 0
+    assert failed_checks(replay) == []
 
 
 def test_a_leaked_pin_is_noticed() -> None:

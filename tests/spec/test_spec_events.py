@@ -7,7 +7,7 @@ from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal, seed_b
 
 from hw.params import commands as c
 from hw.params import orderlog as log
-from hw.params.commands import Binding, Command, Event, Invalidate, Message
+from hw.params.commands import Binding, Command, Event, Fate, Invalidate, Message
 from hw.params.protocol import REGISTERS, Handle, Status
 from pymodel.spec.core import Core
 
@@ -29,20 +29,20 @@ def dropped(bench: Bench, handle: Handle) -> None:
     assert bench.do(A_FAR, c.Drop(0, 1)).status is Status.OK
 
 
-def gone(handle: Handle, key: int = 1) -> list[Message]:
-    """Both ports of partition 0 hear that a block of it has gone."""
-    return [Event(port, stored=False, partition=0, model=0, key=key, handle=handle) for port in (0, 1)]
+def gone(handle: Handle, fate: Fate) -> list[Message]:
+    """Both ports of partition 0 hear what has become of its block 1."""
+    return [Event(port, fate, partition=0, model=0, key=1, handle=handle) for port in (0, 1)]
 
 
-@pytest.mark.parametrize("end", [damaged, dropped])
-def test_the_ports_are_told_of_a_sealed_block_that_goes_alone(end: Callable[[Bench, Handle], None]) -> None:
+@pytest.mark.parametrize(("end", "fate"), [(damaged, Fate.DAMAGED), (dropped, Fate.DROPPED)])
+def test_the_ports_are_told_of_a_sealed_block_that_goes_alone(end: Callable[[Bench, Handle], None], fate: Fate) -> None:
     bench = Bench()
     handle = bench.store(A, bench.open(), 1)
     bench.heard.clear()
     end(bench, handle)
-    assert told(bench) == gone(handle)
+    assert told(bench) == gone(handle, fate)
     bench.settle()
-    assert told(bench) == gone(handle), "once"
+    assert told(bench) == gone(handle, fate), "once"
 
 
 def test_readers_of_a_public_partition_are_told_too() -> None:
@@ -50,7 +50,7 @@ def test_readers_of_a_public_partition_are_told_too() -> None:
     handle = bench.store(B, bench.open(B), 1)
     bench.heard.clear()
     bench.must(B, c.Drop(0, 1))
-    assert told(bench) == [Event(port, stored=False, partition=1, model=0, key=1, handle=handle) for port in (0, 1)]
+    assert told(bench) == [Event(port, Fate.DROPPED, partition=1, model=0, key=1, handle=handle) for port in (0, 1)]
 
 
 def test_the_others_are_not_told() -> None:
@@ -93,7 +93,7 @@ def test_the_eviction_of_a_block_is_told_as_before() -> None:
     handle, *_ = [bench.store(A, session, key) for key in (1, 2, 3, 4)]
     bench.heard.clear()
     bench.alloc(A, session, 5)
-    assert told(bench) == gone(handle)
+    assert told(bench) == gone(handle, Fate.EVICTED)
 
 
 def test_whoever_listens_knows_what_is_there(seed: int) -> None:
@@ -138,7 +138,11 @@ def test_in_traffic_nothing_goes_twice_and_nothing_that_was_not_stored(seed: int
 
 ALONE = "frame.state is FrameState.SEALED and self.alive(frame)"
 MUTANTS = {
-    "keeps silent": (ALONE, "False", lambda: test_the_ports_are_told_of_a_sealed_block_that_goes_alone(dropped)),
+    "keeps silent": (
+        ALONE,
+        "False",
+        lambda: test_the_ports_are_told_of_a_sealed_block_that_goes_alone(dropped, Fate.DROPPED),
+    ),
     "tells of what was never stored": (ALONE, "self.alive(frame)", test_what_was_never_stored_does_not_go),
     "tells of dead blocks": (
         ALONE,

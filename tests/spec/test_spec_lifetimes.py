@@ -192,8 +192,8 @@ def test_ports_are_told_what_died_and_what_was_stored() -> None:
     bench.must(REGISTERS, c.Retire(1))
     told = [message for message in bench.heard if not isinstance(message, Completion)]
     assert told == [
-        c.Event(0, stored=True, partition=1, model=0, key=1, handle=handle),
-        c.Event(1, stored=True, partition=1, model=0, key=1, handle=handle),
+        c.Event(0, c.Fate.STORED, partition=1, model=0, key=1, handle=handle),
+        c.Event(1, c.Fate.STORED, partition=1, model=0, key=1, handle=handle),
         c.Invalidate(0, partition=0),
         c.Invalidate(1, partition=0),
         c.Invalidate(0, model=1),
