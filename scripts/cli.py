@@ -2,7 +2,9 @@
 
 import difflib
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Iterable
 
 import click
@@ -54,7 +56,10 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="kvnode", message="%(prog)s %(version)s")
 @click.pass_context
 def kvnode(ctx: click.Context) -> None:
-    """Co-design kit for a KV-cache memory node: specification, models, RTL and driver."""
+    """Co-design kit for a KV-cache memory node: specification, models, RTL and driver.
+
+    KVNODE_TRACEBACK=1 in the environment shows where an error comes from.
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -62,17 +67,18 @@ def kvnode(ctx: click.Context) -> None:
 def run(arguments: list[str]) -> int:
     """Run the command line and return its exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
 
-    A subcommand says what failed and then ends a failed check with `ctx.exit(1)`.
+    A subcommand says what failed and then ends a failed check with `ctx.exit(1)`. With KVNODE_TRACEBACK=1 in the
+    environment, an error of the package's own comes with its traceback.
     """
     try:
         status = kvnode.main(arguments, prog_name="kvnode", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
         return _fail(_describe(error), 2)
-    except InputError as error:
-        return _fail(str(error), 2)
     except KvnodeError as error:
-        return _fail(str(error), 1)
+        if os.environ.get("KVNODE_TRACEBACK") == "1":
+            traceback.print_exc()
+        return _fail(" ".join(str(error).splitlines()), 2 if isinstance(error, InputError) else 1)
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", 130)
 

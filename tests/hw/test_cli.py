@@ -9,7 +9,10 @@ import click
 import pytest
 
 from hw.params import KvnodeError
+from pymodel.spec.check.violation import InvariantViolation
+from pymodel.spec.internal import IllegalOperation
 from scripts import cli
+from sw.driver import DeviceError
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -64,6 +67,9 @@ def test_emit_writes_verilog_and_map(capsys: pytest.CaptureFixture[str], tmp_pat
     [
         (click.exceptions.Exit(1), 1, ""),
         (KvnodeError("2 is not 3"), 1, "kvnode: 2 is not 3"),
+        (InvariantViolation(3, "two\nlines"), 1, "kvnode: invariant 3: two lines"),
+        (IllegalOperation("there is no frame 9"), 1, "kvnode: there is no frame 9"),
+        (DeviceError("it does not answer"), 1, "kvnode: it does not answer"),
         (KeyboardInterrupt(), 130, "kvnode: interrupted"),
         (ModuleNotFoundError(name="amaranth"), 2, "kvnode: `kvnode emit` needs the Python package 'amaranth'"),
     ],
@@ -77,3 +83,16 @@ def test_status_of_other_ends(
     monkeypatch.setattr("importlib.import_module", end)
     assert cli.run(["emit", "-o", "x"]) == status
     assert capsys.readouterr().err.strip().startswith(line)
+
+
+def test_the_traceback_of_an_error_is_shown_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end(name: str) -> None:
+        raise KvnodeError("2 is not 3")
+
+    monkeypatch.setattr("importlib.import_module", end)
+    monkeypatch.setenv("KVNODE_TRACEBACK", "1")
+    assert cli.run(["emit", "-o", "x"]) == 1
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert (first, last) == ("Traceback (most recent call last):", "kvnode: 2 is not 3")

@@ -1,7 +1,9 @@
 """How the specification says that it broke its own contract."""
 
+from hw.params.errors import KvnodeError
 
-class InvariantViolation(AssertionError):
+
+class InvariantViolation(KvnodeError, AssertionError):
     """An invariant of the contract, by its number, does not hold."""
 
     def __init__(self, number: int, message: str) -> None:
