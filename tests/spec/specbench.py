@@ -296,6 +296,11 @@ def fuzz(
     return scheduler, traffic, heard
 
 
+def evicted(bench: Bench) -> list[int]:
+    """Keys that have been evicted, in order, as port 0 was told."""
+    return [m.key for m in bench.heard if isinstance(m, c.Event) and not m.stored and m.port == 0]
+
+
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Check every refusal: whoever had to give a frame had none that could go. The refusals are collected."""
     choose = Replacement.choose

@@ -8,7 +8,7 @@ from specbench import A_FAR, SMALL, A, B, Bench, block_bytes, fuzz, seal, seed_b
 from hw.params import commands as c
 from hw.params import orderlog as log
 from hw.params.commands import Binding, Command, Event, Fate, Invalidate, Message
-from hw.params.protocol import REGISTERS, Handle, Status
+from hw.params.protocol import REGISTERS, Handle, RingId, Status
 from pymodel.spec.core import Core
 
 
@@ -94,6 +94,17 @@ def test_the_eviction_of_a_block_is_told_as_before() -> None:
     bench.heard.clear()
     bench.alloc(A, session, 5)
     assert told(bench) == gone(handle, Fate.EVICTED)
+
+
+def test_every_port_with_a_tenant_hears_that_a_model_was_retired() -> None:
+    bench = Bench(SMALL)
+    far = RingId(2, 0)
+    bench.must(REGISTERS, c.Bind(far, 1))
+    bench.must(REGISTERS, c.Retire(0))
+    assert told(bench) == [Invalidate(port, model=0) for port in range(3)]
+    bench.lose(far)
+    bench.must(REGISTERS, c.Retire(0))
+    assert told(bench)[3:] == [Invalidate(port, model=0) for port in range(2)], "a lost ring hears nothing"
 
 
 def test_whoever_listens_knows_what_is_there(seed: int) -> None:

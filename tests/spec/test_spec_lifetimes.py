@@ -360,6 +360,15 @@ def test_a_ring_changes_hands_only_when_nothing_of_it_is_left(left: str) -> None
     assert bench.do(A, c.Read(handle, 0, 1)).status is Status.DENIED
 
 
+def test_the_slot_that_has_been_free_longest_is_taken() -> None:
+    bench = Bench(tiny(sessions=3))
+    first, second = bench.open(), bench.open()
+    bench.must(A, c.CloseSession(first))
+    assert bench.open().slot == 2
+    bench.must(A, c.CloseSession(second))
+    assert [bench.open().slot for _ in range(2)] == [0, 1]
+
+
 def test_identifiers_of_the_former_holder_of_a_ring_are_stale() -> None:
     bench = Bench()
     session = bench.open(A)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import test_spec_lifetimes as lifetimes
+import test_spec_quotas as quotas
 import test_spec_replacement as replacement
-from specbench import SMALL, A, Bench, fuzz, refuse, seed_bug, watch
+from specbench import SMALL, A, Bench, fuzz, seed_bug
 from stories import stories
 from test_spec_statuses import SCENARIOS
 
@@ -148,24 +149,24 @@ MUTANTS = {
         Replacement.choose,
         "self.borrowed(pool) < self.lendable(pool)",
         "True",
-        directed(replacement.test_guaranteed_frames_are_not_lent),
+        directed(quotas.test_guaranteed_frames_are_not_lent),
     ),
     "counts guarantees as lendable": Mutant(
         8,
         Replacement.lendable,
         " - sum(p.guarantee for p in self._sharers(pool))",
         "",
-        directed(replacement.test_guaranteed_frames_are_not_lent),
+        directed(quotas.test_guaranteed_frames_are_not_lent),
     ),
     "counts nothing as borrowed": Mutant(
-        8, Replacement.borrowed, "p.used - p.guarantee", "0", directed(replacement.test_guaranteed_frames_are_not_lent)
+        8, Replacement.borrowed, "p.used - p.guarantee", "0", directed(quotas.test_guaranteed_frames_are_not_lent)
     ),
     "lends what is worn out": Mutant(
         8,
         Replacement.lendable,
         " - pool.quarantined",
         "",
-        directed(replacement.test_what_is_worn_out_is_not_lent),
+        directed(quotas.test_what_is_worn_out_is_not_lent),
     ),
     "loses frames": Mutant(8, Core.free, "frame.pool.free.append(frame)", "pass"),
     "does not count what drains": Mutant(
@@ -241,20 +242,3 @@ def test_the_same_stimulus_finds_nothing_in_the_specification(number: int) -> No
 
 def test_every_invariant_without_a_clock_has_mutants() -> None:
     assert {number for mutant in MUTANTS.values() for number in broken(mutant)} == set(range(1, 12))
-
-
-# What no invariant forbids, but a test of behaviour does.
-
-GIVES_UP = {
-    "stops before it has gone round twice": (Replacement._victim, "range(2 * steps_around + 1)", "range(steps_around)"),
-    "keeps every reference": (Replacement._advance, "frame.referenced = False", "pass"),
-}
-
-
-@pytest.mark.parametrize("name", GIVES_UP)
-def test_a_hand_that_gives_up_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seed_bug(monkeypatch, *GIVES_UP[name])
-    watch(monkeypatch)
-    with pytest.raises(AssertionError, match="could go"):
-        for seed in SEEDS:
-            refuse(seed, victims=1)

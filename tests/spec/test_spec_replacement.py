@@ -1,18 +1,16 @@
-"""CLOCK, its queue of victims, quotas and guarantees."""
+"""CLOCK, and its queue of victims."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from specbench import A_TOO, SEGMENT, SMALL, A, B, Bench, fuzz, refuse, seal, tiny, watch
+from specbench import A_TOO, SEGMENT, A, Bench, evicted, refuse, seal, tiny, watch
 
 from hw.params import commands as c
 from hw.params import orderlog as log
-from hw.params.protocol import REGISTERS, FrameState, SessionId, Status
-
-
-def evicted(bench: Bench) -> list[int]:
-    """Keys that have been evicted, in order, as port 0 was told."""
-    return [m.key for m in bench.heard if isinstance(m, c.Event) and not m.stored and m.port == 0]
+from hw.params.params import CamParams, Params, PoolParams
+from hw.params.protocol import REGISTERS, SessionId, Status
 
 
 def full(bench: Bench) -> SessionId:
@@ -103,6 +101,91 @@ def test_an_alloc_that_finds_everything_referenced_goes_round_twice_rather_than_
     assert bench.core.counters["replacement_stall_steps"] > 0
 
 
+def wide(*pools: int, **tables: int) -> Params:
+    """Pools of so many frames, in a CAM that holds them all."""
+    made = tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in pools)
+    return replace(tiny(**tables), pools=made, cam=CamParams(banks=1, ways=32, sets=1))
+
+
+def test_each_alloc_that_evicts_moves_the_hand_its_steps_though_the_queue_has_victims() -> None:
+    bench = Bench(wide(16, victims=16, scan_frames=2, scan_steps=2))
+    session = bench.open()
+    for key in range(16):
+        bench.store(A, session, key)
+    partition = bench.core.partitions[0]
+    assert partition.hand == 0, "FREE frames leave it alone"
+    places = []
+    for key in range(16, 20):
+        bench.store(A, session, key)
+        places.append((partition.hand, len(partition.victims)))
+    assert places == [(4, 3), (8, 6), (12, 9), (0, 12)]
+
+
+def test_the_hand_stops_at_the_boundaries_of_words_wherever_it_started() -> None:
+    bench = Bench(wide(8, victims=2, scan_frames=4, scan_steps=1))
+    session = bench.open()
+    for key in range(8):
+        bench.store(A, session, key)
+    bench.store(A, session, 8)
+    assert bench.core.partitions[0].hand == 2, "the queue was full"
+    for key in range(2, 8):
+        assert bench.do(A, c.Alloc(0, key, 1, session)).status is Status.EXISTS
+    bench.store(A, session, 9)
+    assert bench.core.partitions[0].hand == 4
+    assert [frame.referenced for frame in bench.core.frames] == [False] * 4 + [True] * 4
+    assert evicted(bench) == [0, 1]
+
+
+def test_a_block_in_a_frame_that_was_queued_for_another_has_no_place_in_the_queue() -> None:
+    bench = Bench()
+    session = full(bench)
+    bench.store(A, session, 4)
+    assert [frame.tag.key for frame in bench.core.partitions[0].victims] == [1]
+    bench.must(A, c.Drop(0, 1))
+    bench.settle()
+    assert bench.store(A, session, 9).frame == 1
+    bench.store(A, session, 10)
+    bench.store(A, session, 11)
+    assert evicted(bench) == [0, 1, 2, 3], "1 was dropped"
+
+
+def test_a_block_in_a_frame_that_was_queued_for_another_is_queued_when_the_hand_comes() -> None:
+    bench = Bench()
+    session = full(bench)
+    bench.store(A, session, 4)
+    bench.must(A, c.Drop(0, 1))
+    bench.settle()
+    for key in range(9, 14):
+        bench.store(A, session, key)
+    assert evicted(bench) == [0, 1, 2, 3, 4, 9], "1 was dropped, 9 is in its frame"
+
+
+def test_a_new_block_does_not_inherit_a_reference() -> None:
+    bench = Bench()
+    session = full(bench)
+    assert bench.do(A, c.Alloc(0, 0, 1, session)).status is Status.EXISTS
+    bench.must(A, c.Drop(0, 0))
+    bench.settle()
+    assert bench.store(A, session, 9).frame == 0
+    bench.store(A, session, 10)
+    assert evicted(bench) == [0, 9], "0 was dropped"
+
+
+def test_in_another_pool_the_hand_starts_anew_with_an_empty_queue() -> None:
+    bench = Bench(wide(4, 4, victims=2))
+    session = full(bench)
+    bench.store(A, session, 4)
+    partition = bench.core.partitions[0]
+    assert (partition.hand, len(partition.victims)) == (2, 1)
+    bench.must(REGISTERS, c.DropPartition(0))
+    bench.settle()
+    bench.must(REGISTERS, c.SetPartition(0, pool=1, quota=4))
+    for key in range(10, 15):
+        bench.store(A, session, key)
+    assert evicted(bench) == [0, 10], "the first frame of the new pool"
+    assert (partition.hand, len(partition.victims)) == (2, 1), "the old entry took no room"
+
+
 @given(st.lists(st.integers(0, 9), max_size=60))
 @settings(max_examples=40, deadline=None)
 def test_with_a_queue_of_one_it_is_the_textbook_clock(uses: list[int]) -> None:
@@ -139,110 +222,6 @@ def test_no_alloc_is_refused_while_the_partition_that_has_to_give_can(
     refusals = watch(monkeypatch)
     refuse(seed, victims)
     assert set(refusals) == {"quota", "space"}
-
-
-# Quotas and guarantees
-
-
-def configured(
-    quota_a: int, quota_b: int, guarantee_a: int = 0, guarantee_b: int = 0
-) -> tuple[Bench, SessionId, SessionId]:
-    """Partition 0 (ring A) and 1 (ring B), a session each."""
-    bench = Bench()
-    bench.must(REGISTERS, c.SetPartition(0, quota=quota_a))
-    bench.must(REGISTERS, c.SetPartition(1, quota=quota_b, guarantee=guarantee_b))
-    return bench, bench.open(A), bench.open(B)
-
-
-def used(bench: Bench) -> tuple[int, int]:
-    """Frames of both partitions."""
-    return bench.core.partitions[0].used, bench.core.partitions[1].used
-
-
-def test_at_its_quota_a_partition_takes_its_own_victims_though_frames_are_free() -> None:
-    bench, a, _ = configured(quota_a=2, quota_b=4)
-    for key in range(5):
-        bench.store(A, a, key)
-    assert used(bench) == (2, 0)
-    assert evicted(bench) == [0, 1, 2]
-
-
-def test_guaranteed_frames_are_not_lent() -> None:
-    bench, a, b = configured(quota_a=4, quota_b=4, guarantee_b=3)
-    for key in range(4):
-        bench.store(A, a, key)
-    assert used(bench) == (1, 0)
-    for key in range(10, 13):
-        bench.store(B, b, key)
-    assert used(bench) == (1, 3)
-
-
-def test_borrowed_frames_go_back_to_whoever_is_guaranteed_them() -> None:
-    bench, a, b = configured(quota_a=4, quota_b=4)
-    for key in range(4):
-        bench.store(A, a, key)
-    bench.must(REGISTERS, c.SetPartition(1, quota=4, guarantee=2))
-    for key in range(10, 14):
-        bench.store(B, b, key)
-        assert bench.core.partitions[1].used >= min(2, key - 9)
-
-
-def test_what_is_worn_out_is_not_lent() -> None:
-    bench = Bench(tiny(generation_bits=2))
-    a, b = bench.open(A), bench.open(B)
-    for key in range(6):
-        bench.must(A, c.Abort(bench.alloc(A, a, key)))
-        bench.settle()
-    bench.must(REGISTERS, c.SetPartition(1, quota=4, guarantee=2))
-    while bench.core.pools[0].quarantined < 2:
-        bench.must(A, c.Abort(bench.alloc(A, a, 9)))
-        bench.settle()
-    assert bench.do(A, c.Alloc(0, 9, 1, a)).status is Status.NO_SPACE, "two are left, and guaranteed"
-    bench.alloc(B, b, 1)
-    bench.alloc(B, b, 2)
-
-
-def test_the_partition_furthest_above_its_guarantee_gives_and_the_lowest_of_equals() -> None:
-    bench, a, b = configured(quota_a=4, quota_b=4)
-    for key in range(2):
-        bench.store(A, a, key)
-        bench.store(B, b, key)
-    bench.store(B, b, 9)
-    assert used(bench) == (1, 3), "both were two above: the lower gave"
-    bench.store(A, a, 8)
-    assert used(bench) == (2, 2), "now the other one"
-
-
-def test_who_pins_all_that_is_his_holds_up_nobody() -> None:
-    bench, a, b = configured(quota_a=4, quota_b=4)
-    bench.must(REGISTERS, c.SetPartition(0, quota=4, guarantee=1))
-    for key in range(2):
-        bench.store(A, a, key)
-        bench.store(B, b, key)
-        bench.pin(B, key)
-    bench.store(A, a, 9)
-    assert used(bench) == (2, 2), "B is furthest above, but holds everything: A takes its own"
-    assert bench.look(A, 0) is Status.MISS
-
-
-def test_draining_frames_count_against_the_quota() -> None:
-    bench, a, _ = configured(quota_a=1, quota_b=4)
-    bench.store(A, a, 1)
-    pin = bench.pin(A, 1)
-    bench.must(A, c.Drop(0, 1))
-    assert bench.do(A, c.Alloc(0, 2, 1, a)).status is Status.QUOTA
-    bench.must(A, c.Unpin(pin))
-    bench.settle()
-    bench.alloc(A, a, 2)
-
-
-def test_frames_are_conserved_whatever_happens(seed: int) -> None:
-    scheduler, _, _ = fuzz(SMALL, seed, 5000)
-    core = scheduler.slice.core
-    for pool in core.pools:
-        owned = sum(p.used for p in core.partitions if p.pool is pool)
-        quarantined = sum(frame.state is FrameState.QUARANTINED for frame in pool.frames)
-        assert len(pool.free) + owned + quarantined == len(pool.frames)
 
 
 def test_the_oldest_free_frame_is_taken() -> None:
