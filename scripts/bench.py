@@ -34,7 +34,7 @@ def bench(ctx: click.Context, name: str, as_json: bool, trace: str | None, setti
     if as_json:
         click.echo(json.dumps(report))
     else:
-        Console().print(_table(report))
+        Console(markup=False, emoji=False).print(_table(report))  # the title may have a file's name
     if any(figure.ok is False for figure in result.figures):
         ctx.exit(1)
 

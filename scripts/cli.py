@@ -1,15 +1,22 @@
 """Entry of the `kvnode` command: finds the subcommand, turns every error into one line and an exit status."""
 
-import difflib
-import importlib
-import os
 import sys
-import traceback
-from collections.abc import Iterable
 
-import click
+try:
+    import difflib
+    import importlib
+    import io
+    import os
+    import signal
+    import traceback
+    from collections.abc import Iterable
 
-from hw.params import InputError, KvnodeError
+    import click
+
+    from hw.params import InputError, KvnodeError
+except KeyboardInterrupt:
+    print("kvnode: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 COMMANDS = {
     "bench": ("scripts.bench:bench", "One benchmark: its figures beside their targets and limits."),
@@ -20,6 +27,9 @@ COMMANDS = {
     "trace": ("scripts.trace:trace", "Describe a trace, invent one, or compute its hit-rate curves."),
 }
 """Subcommand to `module:attribute` and one line of help. A module is imported only when its command is asked for."""
+
+CUT_SHORT = 128 + signal.SIGPIPE
+"""Exit status when nobody reads standard output any more: what a shell reports of a program that SIGPIPE ends."""
 
 
 class LazyGroup(click.Group):
@@ -64,28 +74,55 @@ def kvnode(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command line and return its exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
+def run(arguments: list[str]) -> int:  # noqa: PLR0911 (one way to end each)
+    """Run the command line and return its exit status.
+
+    0 done, 1 a check failed, 2 bad input or an output that cannot be written, 130 interrupted, 141 cut short because
+    nobody reads standard output any more.
 
     A subcommand says what failed and then ends a failed check with `ctx.exit(1)`. With KVNODE_TRACEBACK=1 in the
     environment, an error of the package's own comes with its traceback.
     """
     try:
-        status = kvnode.main(arguments, prog_name="kvnode", standalone_mode=False)
-        return status if isinstance(status, int) else 0
+        # not `kvnode.main`: it ends a broken pipe with 1 and an interrupt with an empty line
+        with kvnode.make_context("kvnode", list(arguments)) as ctx:
+            kvnode.invoke(ctx)
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.ClickException as error:
         return _fail(_describe(error), 2)
     except KvnodeError as error:
         if os.environ.get("KVNODE_TRACEBACK") == "1":
             traceback.print_exc()
         return _fail(" ".join(str(error).splitlines()), 2 if isinstance(error, InputError) else 1)
-    except (click.Abort, KeyboardInterrupt):
+    except BrokenPipeError:
+        return CUT_SHORT
+    except OSError as error:
+        return _fail(f"{error.filename or 'output'}: {error.strerror or error}", 2)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich ends a broken pipe with 1
+            return CUT_SHORT
+        raise
+    except (click.Abort, EOFError, KeyboardInterrupt):
         return _fail("interrupted", 130)
 
 
 def main() -> None:
     """Entry point of the installed script."""
-    sys.exit(run(sys.argv[1:]))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # file names may be no text
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # an exit clears temporary files away
+    status = run(sys.argv[1:])
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # else nobody reads on, and the command has done its work
+            status = _fail(f"output: {error.strerror}", 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter tries again at its end
+    sys.exit(status)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

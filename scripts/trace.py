@@ -1,6 +1,8 @@
 """`kvnode trace`: describe a trace, invent one, or compute its hit-rate curves."""
 
 import json
+import sys
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -21,19 +23,25 @@ from pymodel.trace import (
     workload_of,
     write_requests,
 )
+from scripts.outputs import Folder, complete_files
 
 _LONG = 50_000
 """Requests from which writing a trace takes long enough to show progress."""
 
-_limit = click.option("--limit", type=int, metavar="N", help="Read only the first N requests.")
+_limit = click.option(
+    "--limit", type=click.IntRange(1, sys.maxsize), metavar="N", help="Read only the first N requests."
+)
 _block_tokens = click.option(
     "--block-tokens", type=click.IntRange(1), default=BLOCK_TOKENS, show_default=True, help="Tokens of a block."
 )
 
 
-@click.group()
-def trace() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def trace(ctx: click.Context) -> None:
     """Describe a trace, invent one, or compute its hit-rate curves."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @trace.command()
@@ -47,8 +55,8 @@ def info(path: str, limit: int | None, block_tokens: int) -> None:
     table.add_column("value", justify="right")
     table.add_column("unit")
     for line in summarize(load_trace(path, limit, block_tokens=block_tokens)):
-        table.add_row(line.name, f"{line.value:,.4f}".rstrip("0").rstrip("."), line.unit)
-    Console().print(table)
+        table.add_row(line.name, _number(line.value), line.unit)
+    _print(table)
 
 
 @trace.command("generate")
@@ -73,7 +81,7 @@ def generate_command(out: str, requests: int | None, seed: int | None, overrides
 
 @trace.command()
 @click.argument("path", metavar="TRACE")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory for CSV, JSON, PNG and SVG.")
+@click.option("--out", type=Folder(), metavar="DIR", help="Folder for CSV, JSON, PNG and SVG.")
 @click.option("--capacities", metavar="N,N,...", help="Frames to list (default: powers of two).")
 @_limit
 @_block_tokens
@@ -90,9 +98,22 @@ def curve(path: str, out: Path | None, capacities: str | None, limit: int | None
     for frames in chosen:
         rates = (rate for c in curves for rate in (c.prefix_hit_rate(frames), c.hit_rate(frames)))
         table.add_row(f"{frames:,}", *(f"{rate:.4f}" for rate in rates))
-    Console().print(table)
-    if out is not None:
+    if out is not None:  # first, as a table in front of an error would look like success
         _write(out, path, curves, chosen)
+    _print(table)
+    if out is not None:
+        click.echo(f"wrote curve.csv, curve.json, curve.png and curve.svg to {out}")
+
+
+def _print(table: Table) -> None:
+    """Print a table whose title has a file's name, in which nothing is markup."""
+    Console(markup=False, emoji=False).print(table)
+
+
+def _number(value: int | float | Decimal | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
 def _capacities(text: str) -> list[int]:
@@ -125,14 +146,10 @@ def _write(out: Path, path: str, curves: list[Curve], capacities: list[int]) -> 
             for frames in capacities
         ],
     }
-    try:
-        out.mkdir(parents=True, exist_ok=True)
+    with complete_files(out) as folder:
         table = np.column_stack(list(columns.values()))
-        np.savetxt(out / "curve.csv", table, fmt="%d", delimiter=",", header=",".join(columns), comments="")
-        (out / "curve.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        np.savetxt(folder / "curve.csv", table, fmt="%d", delimiter=",", header=",".join(columns), comments="")
+        (folder / "curve.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         figure = draw(curves, Path(path).name)
-        figure.savefig(out / "curve.png", dpi=150)
-        figure.savefig(out / "curve.svg", metadata={"Date": None})
-    except OSError as error:
-        raise InputError(f"{out}: {error.strerror}, expected a writable directory") from None
-    click.echo(f"wrote curve.csv, curve.json, curve.png and curve.svg to {out}")
+        figure.savefig(folder / "curve.png", dpi=150)
+        figure.savefig(folder / "curve.svg", metadata={"Date": None})

@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from hw.params.errors import InputError
 from pymodel.trace.request import BLOCK_TOKENS, Request, blocks_of
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIELDS = ", ".join(Request.__struct_fields__)
 _VIOLATION = re.compile(r"Expected (?P<want>[^,]+?)(?:, got `(?P<got>\w+)`)?(?: - at `\$\.?(?P<where>.*)`)?")
 
@@ -53,10 +55,10 @@ def load_trace(path: str | os.PathLike[str], limit: int | None = None, *, block_
     """The first `limit` requests of a trace file (all by default); lines after them are not looked at.
 
     Raises:
-        InputError: as `read_requests`, or `limit` is below 1.
+        InputError: as `read_requests`, or `limit` is below 1 or above 2^63 - 1.
     """
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}, expected at least 1 request")
+    if limit is not None and not 1 <= limit <= sys.maxsize:
+        raise InputError(f"limit is {limit}, expected 1 to {sys.maxsize} requests")
     return Trace.of(islice(read_requests(path, block_tokens=block_tokens), limit))
 
 
@@ -81,6 +83,8 @@ def read_requests(path: str | os.PathLike[str], *, block_tokens: int = BLOCK_TOK
                 if line.isspace():
                     continue
                 if not line.isascii():
+                    if number == 1 and line.startswith(_BYTE_ORDER_MARK):
+                        raise InputError(f"{name}:1: starts with a byte order mark, expected UTF-8 without one")
                     line.decode()
                 request = decode(line)
                 if request.timestamp < latest:

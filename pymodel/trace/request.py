@@ -8,6 +8,7 @@ BLOCK_TOKENS = 512
 """Tokens of a block in the public Mooncake traces."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Length = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -17,8 +18,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """
 
     timestamp: Count  # ms since the start of the trace
-    input_length: Count  # tokens
-    output_length: Count  # tokens
+    input_length: Length  # tokens
+    output_length: Length  # tokens
     hash_ids: list[Count]  # one id per block of the prompt
 
 

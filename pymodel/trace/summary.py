@@ -1,6 +1,7 @@
 """The statistics that describe a trace."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,10 @@ from pymodel.trace.reader import Trace
 
 @dataclass(frozen=True)
 class Statistic:
-    """One line of a description."""
+    """One line of a description; a number of things, and a time, is exact."""
 
     name: str
-    value: float
+    value: int | float | Decimal | None  # None: not defined
     unit: str
 
 
@@ -25,7 +26,7 @@ def summarize(trace: Trace) -> list[Statistic]:
     """
     requests, references = len(trace), len(trace.ids)
     sizes = np.diff(trace.offsets)
-    seconds = float(trace.timestamps[-1] - trace.timestamps[0]) / 1000
+    seconds = Decimal(int(trace.timestamps[-1] - trace.timestamps[0])) / 1000
     new = np.flatnonzero(previous_uses(trace) < 0)
     uses = np.unique(trace.ids, return_counts=True)[1]
     private = uses[uses < requests]
@@ -36,7 +37,7 @@ def summarize(trace: Trace) -> list[Statistic]:
     return [
         Statistic("requests", requests, ""),
         Statistic("duration", seconds, "s"),
-        Statistic("arrivals", requests / seconds if seconds else float("nan"), "1/s"),
+        Statistic("arrivals", requests / float(seconds) if seconds else None, "1/s"),
         *_spread("input", trace.input_lengths, "tokens"),
         *_spread("output", trace.output_lengths, "tokens"),
         *_spread("blocks of a request", sizes, "blocks"),
@@ -55,5 +56,5 @@ def _spread(name: str, values: NDArray[np.int64], unit: str) -> list[Statistic]:
     return [
         Statistic(f"{name}, mean", float(np.mean(values)), unit),
         Statistic(f"{name}, median", float(np.median(values)), unit),
-        Statistic(f"{name}, maximum", float(np.max(values)), unit),
+        Statistic(f"{name}, maximum", int(np.max(values)), unit),
     ]

@@ -33,9 +33,9 @@ class Workload(Section):
     block_tokens: int = param(BLOCK_TOKENS, "tokens of a block", low=1, high=2**20, unit="tokens")
     system_tokens: int = param(890, "system prompt in front of every prompt", low=0, high=2**20, unit="tokens")
     max_input_tokens: int = param(
-        126_195, "longest prompt; a conversation ends there", low=1, high=2**31, unit="tokens"
+        126_195, "longest prompt; a conversation ends there", low=1, high=2**31 - 1, unit="tokens"
     )
-    max_output_tokens: int = param(2_000, "longest answer", low=1, high=2**31, unit="tokens")
+    max_output_tokens: int = param(2_000, "longest answer", low=1, high=2**31 - 1, unit="tokens")
 
     arrivals_per_second: float = param(3.4, "rate of Poisson arrivals", low=1e-6, high=1e6, unit="1/s")
     clock_ms: int = param(3_000, "timestamps are multiples of this", low=1, high=2**31, unit="ms")

@@ -1,16 +1,18 @@
 """Writes traces, all or nothing."""
 
-import gzip
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
 from hw.params.errors import InputError
 from pymodel.trace.request import Request
+
+_GZIP = 31
+"""`wbits` of zlib for the largest window and a gzip header without time."""
 
 
 def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) -> int:
@@ -23,10 +25,12 @@ def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) ->
         InputError: the file cannot be written.
     """
     target = Path(os.path.realpath(path))
-    if not os.fspath(path) or (target.exists() and not target.is_file()):
-        raise InputError(f"{path or '(empty path)'}: not a regular file, expected where to write the trace")
+    if not os.fspath(path):
+        raise InputError("(empty path): expected where to write the trace")
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        if os.path.lexists(target) and not target.is_file():  # what is still a link leads in a circle
+            raise InputError(f"{path}: not a regular file, expected where to write the trace")
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".kvnode-") as folder:
             finished = Path(folder, target.name)
             count = _write(finished, requests)
             os.replace(finished, target)
@@ -37,12 +41,13 @@ def write_requests(path: str | os.PathLike[str], requests: Iterable[Request]) ->
 
 def _write(path: Path, requests: Iterable[Request]) -> int:
     encode = msgspec.json.Encoder().encode
+    packer = zlib.compressobj(6, wbits=_GZIP) if path.suffix == ".gz" else None  # GzipFile complains about a full disk
     count = 0
-    with (
-        open(path, "wb") as raw,
-        gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw) as out,
-    ):
+    with open(path, "wb") as out:
         for request in requests:
-            out.write(encode(request) + b"\n")
+            line = encode(request) + b"\n"
+            out.write(packer.compress(line) if packer else line)
             count += 1
+        if packer:
+            out.write(packer.flush())
     return count

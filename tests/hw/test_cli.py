@@ -1,9 +1,11 @@
 """The command line: one line and a status for every error, and no import that is not needed."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -71,6 +73,8 @@ def test_emit_writes_verilog_and_map(capsys: pytest.CaptureFixture[str], tmp_pat
         (IllegalOperation("there is no frame 9"), 1, "kvnode: there is no frame 9"),
         (DeviceError("it does not answer"), 1, "kvnode: it does not answer"),
         (KeyboardInterrupt(), 130, "kvnode: interrupted"),
+        (OSError(28, "No space left on device", "x"), 2, "kvnode: x: No space left on device"),
+        (BrokenPipeError(), cli.CUT_SHORT, ""),
         (ModuleNotFoundError(name="amaranth"), 2, "kvnode: `kvnode emit` needs the Python package 'amaranth'"),
     ],
 )
@@ -82,7 +86,8 @@ def test_status_of_other_ends(
 
     monkeypatch.setattr("importlib.import_module", end)
     assert cli.run(["emit", "-o", "x"]) == status
-    assert capsys.readouterr().err.strip().startswith(line)
+    err = capsys.readouterr().err
+    assert err.startswith(line) and err.count("\n") == bool(line)
 
 
 def test_the_traceback_of_an_error_is_shown_on_request(
@@ -96,3 +101,80 @@ def test_the_traceback_of_an_error_is_shown_on_request(
     assert cli.run(["emit", "-o", "x"]) == 1
     first, *_, last = capsys.readouterr().err.splitlines()
     assert (first, last) == ("Traceback (most recent call last):", "kvnode: 2 is not 3")
+
+
+def kvnode(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the installed script's entry point in a process of its own."""
+    script = "import sys; from scripts.cli import main; sys.argv[0] = 'kvnode'; main()"
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("bad", ["file", "file/inside", "loop", "n" * 300, "/proc/x", ""])
+def test_emit_into_a_bad_folder_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("loop").symlink_to("loop")
+    assert "expected a folder to write to" in fails(capsys, "emit", "crc32c", "-o", bad)
+    assert sorted(os.listdir()) == ["file", "loop"]
+
+
+def test_emit_onto_a_folder_of_the_name_writes_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "crc32c.v").mkdir()
+    assert "is a folder" in fails(capsys, "emit", "crc32c", "-o", str(tmp_path))
+    assert os.listdir(tmp_path) == ["crc32c.v"]
+
+
+def test_emit_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys; from hw.rtl import emit; from scripts.cli import run\n"
+        "emit._verilog = lambda text: 'x' * 9999\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
+        "sys.exit(run(['emit', 'crc32c', '-o', sys.argv[1]]))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "out"], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "File too large" in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_output_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        result = kvnode("--help", stdout=full)
+    assert (result.returncode, result.stderr) == (2, "kvnode: output: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["prove", "--list"], ["trace", "info"]])
+def test_a_reader_that_went_away_is_no_failed_check(tmp_path: Path, arguments: list[str]) -> None:
+    if arguments[0] == "trace":
+        assert cli.run(["trace", "generate", "-o", str(tmp_path / "t"), "--requests", "9"]) == 0
+        arguments = [*arguments, str(tmp_path / "t")]
+    read, write = os.pipe()
+    os.close(read)
+    result = kvnode(*arguments, stdout=write)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (cli.CUT_SHORT, "")
+
+
+def test_names_that_are_no_text_are_printed(tmp_path: Path) -> None:
+    for arguments in (["emit", "crc32c", "-o", "\udce9"], ["trace", "generate", "--requests", "9", "-o", "\udcff"]):
+        result = kvnode(*arguments, stdout=subprocess.PIPE, cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.getcwd()})
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith("\\udc")
+    result = kvnode("trace", "info", "\udcfe", stdout=subprocess.PIPE)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "\\udcfe: No such file" in result.stderr
+
+
+def test_an_interrupt_while_importing_is_one_line() -> None:
+    script = (
+        "import sys, builtins; real = builtins.__import__\n"
+        "def stop(name, *rest):\n if name == 'click': raise KeyboardInterrupt\n return real(name, *rest)\n"
+        "builtins.__import__ = stop; import scripts.cli"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "kvnode: interrupted\n")

@@ -77,6 +77,9 @@ def test_a_prompt_fills_whole_blocks_and_a_tail(tokens: int, block: int, blocks:
         (line(timestamp="1"), 1, "timestamp is str, expected `int`"),
         (line(output_length=None), 1, "output_length is null, expected `int`"),
         (line(input_length=-1), 1, "input_length is out of range, expected `int` >= 0"),
+        (line(input_length=2**31), 1, "input_length is out of range, expected `int` <= 2147483647"),
+        (line(output_length=2**31), 1, "output_length is out of range, expected `int` <= 2147483647"),
+        (b"\xef\xbb\xbf" + line(), 1, "starts with a byte order mark"),
         (line(hash_ids=[1, -2]), 1, "hash_ids[1] is out of range, expected `int` >= 0"),
         (line(hash_ids=[2**63]), 1, "hash_ids[0] is out of range, expected `int` <= 9223372036854775807"),
         (line(hash_ids=[False]), 1, "hash_ids[0] is bool, expected `int`"),
@@ -120,7 +123,7 @@ def test_the_block_size_sets_how_many_ids_a_prompt_may_have(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_below_one_is_refused(tmp_path: Path, limit: int) -> None:
-    with pytest.raises(InputError, match=f"limit is {limit}, expected at least 1"):
+    with pytest.raises(InputError, match=f"limit is {limit}, expected 1 to"):
         load_trace(tmp_path / "t", limit=limit)
 
 
