@@ -21,12 +21,13 @@ _RUN = (
     ("params_hash", "", "twelve hexadecimal digits that name the set of parameters"),
     ("git_rev", "", "revision of the code; null outside a checkout"),
     ("seed", "", "replay.seed: seed of schedule and payloads"),
-    ("complete", "", "false when the run was interrupted: all counts are of the requests done until then"),
+    ("complete", "", "false when the run was interrupted: hits are of the requests that ended, other counts of all that was done"),
     ("trace_requests", "requests", "requests that the run was asked for"),
     ("requests", "requests", "requests that have ended, failed ones included"),
-    ("failed_requests", "requests", "requests that ended early: a command ended STALE or UNAVAILABLE under them"),
+    ("failed_requests", "requests", "requests that ended early: a command ended STALE or UNAVAILABLE, or no slot was left"),
     ("retired_requests", "requests", "requests with a block that was refused because its model is retired"),
     ("events", "", "what was done to the device on purpose, and after how many requests had started"),
+    ("hints", "", "what has worn out, and what was configured for nothing, in words"),
     ("failed_checks", "", "cross-checks that failed, in words; empty when device and replay agree"),
     ("wall_seconds", "s", "time from the first request to the last, on this machine"),
 )
@@ -80,7 +81,10 @@ _FRAMES = (
     ("frames.writing", "frames", "frames being written at the end; must be 0"),
     ("frames.sealed", "frames", "frames with a readable block at the end"),
     ("frames.draining", "frames", "frames that wait to be freed at the end; must be 0"),
-    ("frames.quarantined", "frames", "frames that left service until restart"),
+    ("frames.quarantined", "frames", "frames that left service until restart: free, with their generations used up"),
+    ("worn_frames", "frames", "frames given out in their last generation: they keep that block, or are quarantined"),
+    ("worn_sessions", "slots", "session slots given out in their last generation: out of service once closed"),
+    ("worn_pins", "slots", "pin slots given out in their last generation, of all rings: out of service once returned"),
 )
 
 _TIME = (

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from hw.params import load_params
+from hw.params import InputError, load_params
 from hw.params.statistics import STATISTICS
 from pymodel.trace import load_trace, lru_curve, optimum_curve
 from scripts.provenance import git_rev
@@ -33,8 +36,10 @@ _FILES = ("stats.json", "report.html", *(f"{name}.svg" for name in PLOTS))
 _SUMMARY = (
     *("requests", "failed_requests", "retired_requests", "block_lookups", "hit_rate", "prefix_hit_rate"),
     *("lru_prefix_hit_rate", "optimum_prefix_hit_rate", "stored_blocks", "evictions", "bytes_read", "bytes_written"),
-    *("wrong_bytes", "wall_seconds"),
+    *("worn_frames", "worn_sessions", "worn_pins", "wrong_bytes", "wall_seconds"),
 )
+_IF_ANY = ("failed_requests", "retired_requests", "worn_frames", "worn_sessions", "worn_pins")
+"""Statistics that are shown when they are not zero."""
 
 
 @click.command("replay")
@@ -62,6 +67,8 @@ def command(
     Writes stats.json, plots and report.html. Ends with 1 when a byte is wrong or counters disagree, with 130 when
     interrupted: what was done until then is written.
     """
+    before = signal.signal(signal.SIGTERM, _terminated)
+    ctx.call_on_close(lambda: signal.signal(signal.SIGTERM, before))
     params = load_params(config, overrides)
     transport = make_transport(backend, params)
     workload = Workload(load_trace(trace, limit, block_tokens=params.replay.block_tokens), params)
@@ -70,34 +77,75 @@ def command(
     about = {"backend": backend, "trace": trace, "command": again, "git_rev": git_rev()}
     stem = Path(trace).name.split(".")[0] or "trace"
     out = out or Path("build", "replay", f"{stem}-{params.hash}")
-    with OutputFolder(out, _FILES) as folder:
-        with _interruptible(replay), _progress(replay) as ended:
-            replay.run(ended)
-        failed = failed_checks(replay)
-        stats = _write(folder, replay, about, failed)
+    files: dict[str, str] = {}
+    lost = ""
+    try:
+        with OutputFolder(out, _FILES, _is_result) as folder:
+            with _interruptible(replay), _progress(replay) as ended:
+                replay.run(ended)
+            failed = failed_checks(replay)
+            stats, files = _results(replay, about, failed)
+            _write(folder, files)
+    except OSError as error:
+        if not files:
+            raise
+        lost = f"{out}: {error.strerror}, the results could not be written there; {_keep(files)}"
     transport.close()
-    Console().print(_summary(stats))
-    click.echo(f"report: {out / 'report.html'}")
+    lines = [*stats["hints"], *([] if lost else [f"report: {out / 'report.html'}"])]
+    unread = _say(_summary(stats) + "".join(f"{line}\n" for line in lines))
     if failed:
         more = f" (and {len(failed) - 1} more, see {out / 'stats.json'})" if failed[1:] else ""
         click.echo(f"kvnode: check failed: {failed[0]}{more}; run again: {again}", err=True)
         ctx.exit(1)
+    if lost or unread:
+        raise InputError(lost or f"standard output: {unread}; the results are in {out}")
     if not replay.complete:
         click.echo(f"kvnode: interrupted after {stats['requests']:,} of {len(workload):,} requests", err=True)
         ctx.exit(130)
 
 
-def _write(folder: Path, replay: Replay, about: dict[str, Any], failed: list[str]) -> dict[str, Any]:
-    """All output files; returns what is in ``stats.json``."""
-    blocks = replay.workload.blocks()
+def _results(replay: Replay, about: dict[str, Any], failed: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is in ``stats.json``, and the text of each output file."""
+    blocks = replay.workload.blocks(sorted(replay.history.numbers))
     lru, optimum = lru_curve(blocks), optimum_curve(blocks)
     stats = statistics(replay, about, failed, lru, optimum)
     report, drawings = page(replay, stats, lru, optimum)
-    (folder / "stats.json").write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
-    (folder / "report.html").write_text(report.html(), encoding="utf-8")
-    for name, svg in drawings.items():
-        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return stats
+    files = {"stats.json": json.dumps(stats, indent=2) + "\n", "report.html": report.html()}
+    return stats, files | {f"{name}.svg": svg for name, svg in drawings.items()}
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _keep(files: dict[str, str]) -> str:
+    """Results that found no place where they belong go to the folder for temporary files; says where they are."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="kvnode-replay-"))
+        _write(folder, files)
+    except OSError:
+        return "only the table is left"
+    return f"they are in {folder}"
+
+
+def _is_result(folder: Path) -> bool:
+    """Whether a folder is of an earlier replay."""
+    try:
+        stats = json.loads((folder / "stats.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(stats, dict) and {"hit_rate_definition", "params_hash", "wrong_bytes"} <= stats.keys()
+
+
+def _say(text: str) -> str:
+    """Print; returns why it could not be. A reader that has gone has read enough: that is no error."""
+    try:
+        click.echo(text, nl=False)
+        return ""
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered is not tried again at exit
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
 
 
 def _again(trace: str, config: Path | None, overrides: tuple[str, ...], backend: str, limit: int | None) -> str:
@@ -112,17 +160,26 @@ def _again(trace: str, config: Path | None, overrides: tuple[str, ...], backend:
 
 @contextmanager
 def _interruptible(replay: Replay) -> Iterator[None]:
-    """The first Ctrl-C lets requests in flight end, so that what was done can be checked; the next one stops all."""
+    """The first Ctrl-C ends the requests in flight in order, so that all can be checked; the next one stops all."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        replay.stop = True
-        signal.signal(signal.SIGINT, before)
+        replay.service.stop = True
+        restore()
 
-    before = signal.signal(signal.SIGINT, stop)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """SIGTERM is like Ctrl-C: what is half written goes away."""
+    raise KeyboardInterrupt
 
 
 class _Rate(ProgressColumn):
@@ -142,12 +199,16 @@ def _progress(replay: Replay) -> Iterator[Any]:
         yield lambda: progress.advance(task)
 
 
-def _summary(stats: dict[str, Any]) -> Table:
+def _summary(stats: dict[str, Any]) -> str:
     table = Table(title=f"{Path(stats['trace']).name} on {stats['backend']}, {stats['capacity_frames']:,} frames")
     table.add_column("statistic")
     table.add_column("value", justify="right")
     table.add_column("unit")
     units = {statistic.name: statistic.unit for statistic in STATISTICS}
     for name in _SUMMARY:
-        table.add_row(name, number(lookup(stats, name), name), units[name])
-    return table
+        if name not in _IF_ANY or lookup(stats, name):
+            table.add_row(name, number(lookup(stats, name), name), units[name])
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()

@@ -49,8 +49,8 @@ def hits_over_time(axes: Axes, history: History) -> None:
     if requests and hits[-1] != prefix[-1]:
         rate = hits[at] / np.maximum(references[at], 1)
         axes.plot(at + 1, rate, color=COLORS["orange"], ls="--", label="any block, so far")
-    _mark(axes, history.events)
     axes.set(xlabel="requests", ylabel="hits per block reference", xlim=(0, max(requests, 1)))
+    _mark(axes, history.events)
     axes.set_ylim(0, None)
     axes.xaxis.set_major_formatter(_THOUSANDS)
     axes.yaxis.set_major_formatter(_PERCENT)
@@ -156,10 +156,14 @@ def _mark(axes: Axes, events: Sequence[tuple[int, str]], *, named: bool = True) 
         axes.axvline(request, color=COLORS["red"], lw=1, ls=":")
         if not named:
             continue
+        late = request > 0.7 * axes.get_xlim()[1]  # to the left of the line, or the name leaves the axes
         axes.annotate(
-            f" {what}",
+            what,
             (request, height),
             xycoords=("data", "axes fraction"),
+            xytext=(-4 if late else 4, 0),
+            textcoords="offset points",
+            ha="right" if late else "left",
             va="top",
             fontsize=8.5,
             color=COLORS["red"],

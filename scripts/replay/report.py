@@ -96,6 +96,7 @@ def _plots(replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve) ->
 
 def _alerts(stats: dict[str, Any]) -> list[str]:
     alerts = [f"Check failed: {failed}" for failed in stats["failed_checks"]]
+    alerts += stats["hints"]
     if not stats["complete"]:
         alerts.append(f"Interrupted after {stats['requests']:,} of {stats['trace_requests']:,} requests.")
     return alerts

@@ -12,6 +12,7 @@ from hw.params.protocol import FrameState, ModelState, RingId
 from scripts.replay.ledger import Ledger
 from scripts.replay.serve import Service, Steps
 from scripts.replay.tally import History, Tally
+from scripts.replay.wear import Wear
 from scripts.replay.workload import Workload
 from sw.driver import Device, DeviceError, Ticket, Transport
 
@@ -79,10 +80,9 @@ class Replay:
         self.ledger = Ledger(params.replay.seed, params.replay.block_bytes)
         self.tallies = [Tally() for _ in range(params.replay.partitions)]
         self.history = History()
-        self.service = Service(self.device, self.ledger, self.tallies, self.history)
+        self.wear = Wear(params.tables)
+        self.service = Service(self.device, self.ledger, self.tallies, self.history, self.wear)
         self.stored_events = 0
-        self.stop = False
-        """Set it to end early: no new request is started, those in flight are finished."""
         self.wall_seconds = 0.0
         self._set_up()
 
@@ -126,7 +126,7 @@ class Replay:
         started = 0
         self._sample()
         while True:
-            while not self.stop and len(active) < self.params.replay.in_flight:
+            while not self.service.stop and len(active) < self.params.replay.in_flight:
                 request = next(requests, None)
                 if request is None:
                     break

@@ -9,9 +9,11 @@ import google_crc32c
 
 from hw.params import commands as c
 from hw.params.commands import Completion, LookupMode
-from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
+from hw.params.protocol import Handle, Opcode, PinId, RingId, SessionId, Status
+from scripts.replay.content import output_key
 from scripts.replay.ledger import Ledger, Store
 from scripts.replay.tally import History, Tally
+from scripts.replay.wear import Wear
 from scripts.replay.workload import Request
 from sw.driver import Client, Device, Ticket
 
@@ -19,11 +21,16 @@ Steps = Generator[Sequence[Ticket], None, None]
 """A request under way: yields the commands that it waits for, and is resumed when all of them have completed."""
 
 
+class Stopped(Exception):
+    """The request does not go on, because the run is to end."""
+
+
 class Ended(Exception):
     """The request cannot go on: a command of it ended with ``status``."""
 
     def __init__(self, ticket: Ticket, status: Status) -> None:
         super().__init__(f"{ticket.opcode.name} {status.name}")
+        self.opcode = ticket.opcode
         self.status = status
 
 
@@ -44,7 +51,10 @@ class Service:
     ledger: Ledger
     tallies: list[Tally]
     history: History
+    wear: Wear
     clients: dict[RingId, Client] = field(default_factory=dict)
+    stop: bool = False
+    """Set it to end early: requests under way end after their next command."""
     unexpected: list[str] = field(default_factory=list)
     """Commands that ended as none should: not by a loss or a retirement."""
 
@@ -71,33 +81,55 @@ class _Visit:
         self._pins: list[PinId] = []
         self._session: SessionId | None = None
         self._retired = False
-        self._hits = self._prefix = 0
+        self._hits = self._prefix = self._pending = 0
 
     def run(self) -> Steps:
         tally, request = self._tally, self.request
-        tally.block_lookups += len(request.keys)
         self._ledger.references += len(request.keys)
         try:
             yield from self._open()
             prefix = yield from self._read_prefix()
             for key in request.keys[prefix:]:
                 yield from self._store(key)
-            for key in request.output_keys:
-                stored = yield from self._store(key, output=True)
+            for block in range(request.output_blocks):
+                stored = yield from self._store(output_key(request.number, block), output=True)
                 tally.decode_blocks += stored  # not `+= yield from`: that reads before others count
+        except Stopped:
+            yield from self._leave()
+            return
         except Ended as ended:
             tally.failed_requests += 1
-            if ended.status not in (Status.STALE, Status.UNAVAILABLE):
+            if ended.status not in (Status.STALE, Status.UNAVAILABLE) and not self._worn_out(ended):
                 self._service.unexpected.append(f"request {request.number}: {ended}")
         yield from self._leave()
         tally.requests += 1
+        tally.block_lookups += len(request.keys)
+        tally.block_hits += self._hits
+        tally.prefix_hits += self._prefix
+        tally.pending_lookups += self._pending
         tally.retired_requests += self._retired
-        self._service.history.add(len(request.keys), self._hits, self._prefix)
+        self._service.history.add(request.number, len(request.keys), self._hits, self._prefix)
 
     def _open(self) -> Steps:
         opening = self._client.submit(c.OpenSession())
         yield (opening,)
         self._session = done(opening, Status.OK).session
+        if self._session is not None:
+            self._service.wear.session(self._session)
+
+    def _worn_out(self, ended: Ended) -> bool:
+        """Whether the device had no slot for lack of generations: as it should, and nothing to report as wrong."""
+        wear = self._service.wear
+        if ended.status is not Status.NO_SPACE:
+            return False
+        if ended.opcode is Opcode.OPEN_SESSION:
+            return wear.sessions > 0
+        return ended.opcode is Opcode.LOOKUP and wear.no_pins(self._client.ring)
+
+    def _go_on(self) -> None:
+        """Raises Stopped when the run is to end."""
+        if self._service.stop:
+            raise Stopped
 
     def _leave(self) -> Steps:
         """Return what is held; on a ring that was lost it is gone already, and the device says so."""
@@ -111,18 +143,23 @@ class _Visit:
         keys, tally = self.request.keys, self._tally
         position = 0
         while position < len(keys):
+            self._go_on()
             leading = self._prefix == position
             chunk = keys[position : position + self._most_keys]
             looking = self._client.submit(c.Lookup(self.request.model, chunk, LookupMode.BITMAP, pin=leading))
             yield (looking,)
             result = done(looking, Status.OK, Status.NO_SPACE)
+            for pin in result.pins:
+                if pin is not None:
+                    self._service.wear.pin(self._client.ring, pin)
+            if result.status is Status.NO_SPACE and not (result.statuses or self._pins):
+                if self._service.wear.no_pins(self._client.ring):
+                    raise Ended(looking, result.status)
             run = self._run(result) if leading else 0
             self._pins += (pin for pin in result.pins[:run] if pin is not None)
-            tally.block_hits += result.count
-            tally.prefix_hits += run
             self._hits += result.count
             self._prefix += run
-            tally.pending_lookups += result.statuses.count(Status.PENDING)
+            self._pending += result.statuses.count(Status.PENDING)
             stores = [
                 self._ledger.hit(self.request.number, handle, self.request.partition, self.request.model, key)
                 for key, status, handle in zip(chunk, result.statuses, result.handles, strict=False)
@@ -165,6 +202,7 @@ class _Visit:
 
     def _store(self, key: int, *, output: bool = False) -> Generator[Sequence[Ticket], None, bool]:
         """Store a block; returns whether it was this request that did."""
+        self._go_on()
         client, request, tally = self._client, self.request, self._tally
         assert self._session is not None, "opened first"
         allocating = client.submit(c.Alloc(request.model, key, self._bytes, self._session))
@@ -200,6 +238,7 @@ class _Visit:
     def _fill(self, handle: Handle, key: int, output: bool) -> Steps:
         """Write a granted block and seal it."""
         request, client = self.request, self._client
+        self._service.wear.frame(handle)
         data = self._ledger.granted(handle, request.partition, request.model, key, output=output)
         writing = client.submit(c.Write(handle, 0, data))
         sealing = client.submit(c.Seal(handle, len(data), google_crc32c.value(data)))

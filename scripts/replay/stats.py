@@ -11,6 +11,7 @@ from hw.params.protocol import FrameState
 from pymodel.trace import Curve
 from scripts.replay.run import Replay
 from scripts.replay.tally import Tally
+from scripts.replay.wear import hints
 
 HIT_RATE_DEFINITION = (
     "fraction of the block references of all prompts of the run, from an empty node on; a partial last block counts"
@@ -35,6 +36,7 @@ def statistics(replay: Replay, about: dict[str, Any], failed: list[str], lru: Cu
         "failed_requests": total.failed_requests,
         "retired_requests": total.retired_requests,
         "events": [{"request": request, "what": what} for request, what in history.events],
+        "hints": hints(replay.wear, params, replay.shares.pool),
         "failed_checks": failed,
         "wall_seconds": round(replay.wall_seconds, 3),
         "hit_rate_definition": HIT_RATE_DEFINITION,
@@ -66,6 +68,9 @@ def statistics(replay: Replay, about: dict[str, Any], failed: list[str], lru: Cu
         "bytes_written": total.bytes_written,
         "wrong_bytes": ledger.wrong_bytes,
         "frames": {state.name.lower(): counters[f"frames_{state.name.lower()}"] for state in FrameState},
+        "worn_frames": replay.wear.frames,
+        "worn_sessions": replay.wear.sessions,
+        "worn_pins": replay.wear.pins,
         "cycles": None,
         "read_latency_cycles": {"p50": None, "p99": None, "max": None},
         "stall_cycles": None,

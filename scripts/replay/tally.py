@@ -59,6 +59,8 @@ class Tally:
 class History:
     """The course of a run: per request in the order of their ends, and samples of the frames by state."""
 
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """Which request of the workload it was."""
     references: array[int] = field(default_factory=lambda: array("q"))
     hits: array[int] = field(default_factory=lambda: array("q"))
     prefix_hits: array[int] = field(default_factory=lambda: array("q"))
@@ -67,8 +69,9 @@ class History:
     events: list[tuple[int, str]] = field(default_factory=list)
     """Requests started, and what was done to the device then."""
 
-    def add(self, references: int, hits: int, prefix_hits: int) -> None:
+    def add(self, number: int, references: int, hits: int, prefix_hits: int) -> None:
         """A request has ended."""
+        self.numbers.append(number)
         self.references.append(references)
         self.hits.append(hits)
         self.prefix_hits.append(prefix_hits)

@@ -10,6 +10,7 @@ import pytest
 
 from hw.params import InputError
 from hw.params.statistics import STATISTICS
+from pymodel.trace import Request, write_requests
 from scripts.cli import run
 from scripts.replay import backends
 from scripts.replay.ledger import Ledger
@@ -113,8 +114,40 @@ def test_ctrl_c_leaves_what_was_done(trace: Path, monkeypatch: pytest.MonkeyPatc
     stats = json.loads(Path("out", "stats.json").read_text())
     assert not stats["complete"] and 20 <= stats["requests"] < 60 and stats["failed_checks"] == []
     assert f"interrupted after {stats['requests']} of 60 requests" in result.output
+    assert stats["block_lookups"] == sum(partition["block_lookups"] for partition in stats["partitions"])
     assert "Interrupted after" in Path("out", "report.html").read_text()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_curves_are_of_the_requests_done(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kvnode_replay(trace, "--limit", 20, "--set", "replay.in_flight=1", "--out", "short").exit_code == 0
+    add = History.add
+
+    def interrupt(history: History, *numbers: int) -> None:
+        add(history, *numbers)
+        if len(history.references) == 20:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(History, "add", interrupt)
+    assert kvnode_replay(trace, "--set", "replay.in_flight=1", "--out", "cut").exit_code == 130
+    short, cut = (json.loads(Path(name, "stats.json").read_text()) for name in ("short", "cut"))
+    for name in ("requests", "block_lookups", "lru_prefix_hit_rate", "optimum_prefix_hit_rate", "prefix_hit_rate"):
+        assert cut[name] == short[name]
+
+
+def test_a_long_request_does_not_delay_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_requests(tmp_path / "long.jsonl", [Request(0, 512, 512 * 100_000, [1])])
+    granted = Ledger.granted
+
+    def interrupt(ledger: Ledger, *block: int, output: bool = False) -> bytes:
+        if ledger.sealed_outputs == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return granted(ledger, *block, output=output)
+
+    monkeypatch.setattr(Ledger, "granted", interrupt)
+    assert kvnode_replay("long.jsonl", "--out", "out").exit_code == 130
+    stats = json.loads(Path("out", "stats.json").read_text())
+    assert stats["requests"] == 0 and stats["decode_blocks"] == 4 and stats["failed_checks"] == []
 
 
 def test_a_run_that_breaks_leaves_nothing(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +189,9 @@ BAD_ARGUMENTS = [
     (["--set", "replay.guarantee=1", "--set", "replay.quota=0.5"], "replay.guarantee = 1.0 of an equal share"),
     (["--set", "replay.lose_port_at=0.5"], "replay.ports of 2 or more"),
     (["--set", "replay.retire_model_at=0.5"], "replay.models of 2 or more"),
-    (["--limit", "0"], "expected at least 1"),
-    (["--limit", "-3"], "expected at least 1"),
+    (["--limit", "0"], "limit is 0, expected "),
+    (["--limit", "-3"], "limit is -3, expected "),
+    (["--limit", "99999999999999999999"], "limit is 99999999999999999999, expected "),
     (["--backend", "fpga"], "--backend fpga: no such backend, expected one of: spec"),
     (["--config", "gone.toml"], "gone.toml: cannot be read"),
     (["--out", "trace.jsonl.gz"], "trace.jsonl.gz: is a file, expected a folder"),

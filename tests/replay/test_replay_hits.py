@@ -2,7 +2,8 @@
 
 import pytest
 
-from pymodel.trace import Trace, lru_curve
+from hw.params import InputError
+from pymodel.trace import Request, Trace, lru_curve
 from scripts.replay import content
 from scripts.replay.checks import failed_checks
 from scripts.replay.run import Replay
@@ -68,6 +69,26 @@ def test_outputs_are_stored_but_not_looked_up() -> None:
     assert tally.prefix_hits == 2
 
 
+def test_blocks_that_a_prompt_does_not_list_are_no_outputs() -> None:
+    trace = Trace.of([Request(0, 1000, 10, [1]), Request(0, 1024, 1, [2, 3])])
+    tally = total(replay_of(trace, params_of()))
+    assert (tally.block_lookups, tally.decode_blocks) == (3, 1)
+
+
+def test_lists_that_do_not_fit_the_block_size_are_refused_with_what_to_set() -> None:
+    with pytest.raises(InputError, match=r"^request 1: 2 hash_ids .* expected 1023 or 1024: set replay.block_tokens=512"):
+        replay_of(prompts([1, 2], [3]), params_of("replay.block_tokens=1"))
+    with pytest.raises(InputError, match=r"no replay.block_tokens fits"):
+        replay_of(Trace.of([Request(0, 5, 0, [1, 2, 3, 4, 5]), Request(0, 999, 0, [])]), params_of())
+
+
+def test_an_endless_output_is_refused() -> None:
+    trace = Trace.of([Request(0, 512, 512 << 21, [1])])
+    with pytest.raises(InputError, match=r"request 1: output_length .* is 2,097,152 blocks .* replay.decode=false"):
+        replay_of(trace, params_of())
+    assert one_by_one(trace).stored_blocks == 1
+
+
 @pytest.mark.parametrize("in_flight", [1, 2, 8])
 def test_requests_in_flight_lose_no_count_of_outputs(in_flight: int) -> None:
     trace = prompts(*[[1, number] for number in range(2, 14)], output=1500)
@@ -88,7 +109,7 @@ def test_partitions_and_models_share_no_blocks() -> None:
     trace = made_trace(60)
     params = params_of("replay.partitions=3", "replay.models=2", "replay.in_flight=1", "pools.0.frames=8192")
     replay = replay_of(trace, params)
-    assert total(replay).prefix_hits == lru_curve(replay.workload.blocks()).prefix_hits[-1]
+    assert total(replay).prefix_hits == lru_curve(replay.workload.blocks(range(60))).prefix_hits[-1]
     assert all(tally.block_lookups for tally in replay.tallies)
 
 

@@ -51,11 +51,11 @@ def test_a_drawing_takes_its_ink_from_the_page() -> None:
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
-    with OutputFolder(tmp_path / "out", ["a"]) as folder:
+    with OutputFolder(tmp_path / "out", ["a"], lambda folder: (folder / "a").exists()) as folder:
         (folder / "a").write_text("1")
         assert not (tmp_path / "out").exists()
     assert (tmp_path / "out" / "a").read_text() == "1"
-    with pytest.raises(KeyboardInterrupt), OutputFolder(tmp_path / "out", ["a"]) as folder:
+    with pytest.raises(KeyboardInterrupt), OutputFolder(tmp_path / "out", ["a"], lambda folder: (folder / "a").exists()) as folder:
         (folder / "a").write_text("2")
         raise KeyboardInterrupt
     assert (tmp_path / "out" / "a").read_text() == "1"
@@ -65,13 +65,13 @@ def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"has other files \(notes.txt\)"):
-        OutputFolder(tmp_path, ["a"])
+        OutputFolder(tmp_path, ["a"], lambda folder: (folder / "a").exists())
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    with OutputFolder(tmp_path / "link", ["a"]) as folder:
+    with OutputFolder(tmp_path / "link", ["a"], lambda folder: (folder / "a").exists()) as folder:
         (folder / "a").write_text("1")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "a").exists()
 
