@@ -13,6 +13,7 @@ release = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated"]
 html_theme = "furo"
 html_title = f"kvnode {release}"
+html_show_copyright = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True

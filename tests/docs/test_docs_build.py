@@ -53,6 +53,16 @@ def test_every_page_is_built(built: Path) -> None:
     assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in built.glob("*.html")}
 
 
+def test_no_page_is_listed_twice(built: Path) -> None:
+    index = (built / "index.html").read_text(encoding="utf-8")
+    article = re.search(r"<article.*</article>", index, re.DOTALL)
+    assert article
+    listed = re.findall(r'href="(\w[\w-]*)\.html', article[0])
+    assert "theory" in listed and "core" in listed
+    assert len(listed) == len(set(listed))
+    assert "Copyright" not in index  # it would have no name
+
+
 def test_parameters_are_listed_with_every_preset(built: Path) -> None:
     rows = {row[0]: row for row in cells(built / "parameters.html") if row}
     assert {name for name, _ in names()} <= rows.keys()
