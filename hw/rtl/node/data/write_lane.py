@@ -45,7 +45,7 @@ class WriteLane(wiring.Component):
     Ordering and stalls
     -------------------
     AW and W are in the order of `beats`. Each burst in flight has an ID of its own, given in turn: they may be
-    answered in any order. BREADY is always high. `params.write_bursts` segments may be without an answer taken.
+    answered in any order. BREADY is always high. At most `params.write_bursts` bursts have an answer that is not taken.
 
     Reset and errors
     ----------------
@@ -105,14 +105,14 @@ class WriteLane(wiring.Component):
             unoffered.eq(unoffered + filled - offered),
             unsent.eq(unsent + offered - sent),
             level.eq(level + take - send),
-            unanswered.eq(unanswered + filled - answered_one),
+            unanswered.eq(unanswered + offered - answered_one),
         ]
 
         # Filling.
         write_row, read_row = Signal(range(ring)), Signal(range(ring))
         beat = Signal(range(params.segment_beats))
         m.d.comb += [
-            beats.ready.eq((places != HELD) & (level != ring) & (unanswered != bursts)),
+            beats.ready.eq((places != HELD) & (level != ring)),
             take.eq(beats.valid & beats.ready),
             filled.eq(take & in_hand.beat.last),
             buffer.write.eq(take),
@@ -139,7 +139,7 @@ class WriteLane(wiring.Component):
 
         # AW.
         m.d.comb += [
-            offered.eq((unoffered != 0) & (~memory.awvalid | memory.awready)),
+            offered.eq((unoffered != 0) & (unanswered != bursts) & (~memory.awvalid | memory.awready)),
             memory.awsize.eq(exact_log2(beat_bytes)),
             memory.awburst.eq(Burst.INCR),
         ]

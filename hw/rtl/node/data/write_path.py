@@ -11,7 +11,7 @@ from hw.rtl.layouts import beat_layout, frame_bits
 from hw.rtl.node.data.layouts import landed_layout, lane_beat_layout, write_segment_layout, write_widths
 from hw.rtl.node.data.queue import Queue
 from hw.rtl.node.data.striping import address_of, channel_of, first_number
-from hw.rtl.node.data.write_lane import WriteLane
+from hw.rtl.node.data.write_lane import HELD, WriteLane
 
 
 class WritePath(wiring.Component):
@@ -142,9 +142,9 @@ class WritePath(wiring.Component):
             with m.If(place.channel == i):
                 m.d.comb += [lane.beats.valid.eq(place_queue.o.valid & self.beats.valid), ready.eq(lane.beats.ready)]
 
-        # Segments without an answer; each lane can have `write_bursts`, so there is always room.
+        # Segments without an answer; there is room for all that the lanes can have.
         entry = data.StructLayout({"frame": frame_bits(params), "channel": stripes.channel_bits})
-        m.submodules.order = order = Queue(entry, depth=len(lanes) * params.write_bursts)
+        m.submodules.order = order = Queue(entry, depth=len(lanes) * (HELD + params.write_bursts))
         m.d.comb += [
             order.i.valid.eq(filled),
             order.i.payload.frame.eq(place.frame),

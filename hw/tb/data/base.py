@@ -1,0 +1,186 @@
+"""What the benches of the data path share: a reference of blocks in frames, and all agents but the memory."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import google_crc32c
+
+from hw.params.striping import Striping
+from hw.tb.bench import Bench
+from hw.tb.core.settings import params_of
+from hw.tb.pace import Pace, always
+from hw.tb.scoreboard import CheckError, Scoreboard
+from hw.tb.stream import Sink, Source
+
+
+@dataclass
+class Block:
+    """A block in a frame: its bytes, and the segments of it that memory did not store."""
+
+    frame: int
+    data: bytes
+    failed: set[int] = field(default_factory=set)
+
+
+class DataBench(Bench):
+    """Writes blocks and reads them back.
+
+    Scoreboards: `landed`, one item a segment, in order; `beats`, by port; `ends`, by port.
+
+    - `first_taken`: (frame, segment) to the cycle in which the first beat of it was last taken.
+    """
+
+    def __init__(
+        self,
+        dut: Any,
+        *,
+        idle: Pace = always,
+        backpressure: Pace = always,
+        landed_pace: Pace = always,
+        done_pace: Pace = always,
+    ):
+        super().__init__(dut)
+        self.params = params_of(self.settings)
+        self.stripes = Striping(self.params)
+        self.random = self.rng("traffic")
+        self.beat_bytes = self.params.memory.beat_bytes
+        self.segment_bytes = self.params.memory.segment_bytes
+        self.segments = Source(self, "segments", idle)
+        self.beats_in = Source(self, "beats_in", idle)
+        self.discards = Source(self, "discards")
+        self.reads = Source(self, "reads", idle)
+        self.landed = Sink(self, "landed", landed_pace)
+        self.done = Sink(self, "done", done_pace)
+        self.beats_out = [Sink(self, f"beats_out__{i}", backpressure) for i in range(self.params.tables.ports)]
+        self.landed_board = self.add_scoreboard(Scoreboard("landed"))
+        self.beats_board = self.add_scoreboard(Scoreboard("beats", key=lambda beat: beat["stamp"]["port"]))
+        self.ends_board = self.add_scoreboard(Scoreboard("done", key=lambda end: end["stamp"]["port"]))
+        self.first_taken: dict[tuple[int, int], int] = {}
+        self._untaken: deque[tuple[int, int]] = deque()
+        self._unanswered: deque[tuple[int, int]] = deque()
+        self._answered: set[tuple[int, int]] = set()
+        self._ended: dict[int, int] = {}
+        self._tag = 0
+        self._beginning = True
+        self.beats_in.monitor.listeners.append(self._on_beat_in)
+        self.landed.monitor.listeners.append(self._on_landed)
+        self.done.monitor.listeners.append(self._on_done)
+        for port, sink in enumerate(self.beats_out):
+            sink.monitor.listeners.append(lambda beat, port=port: self._on_beat(port, beat))
+
+    def length(self, frame: int) -> int:
+        """A random length in bytes of a block in this frame: whole segments or not, long or short."""
+        pool = max(i for i, first in enumerate(self.stripes.firsts) if first <= frame)
+        longest = self.params.pools[pool].frame_bytes
+        return self.random.choice(
+            [
+                self.random.randint(1, longest),
+                self.random.randint(1, min(longest, 2 * self.segment_bytes)),
+                self.random.randint(1, longest // self.segment_bytes) * self.segment_bytes,
+            ]
+        )
+
+    def pieces(self, block: Block) -> list[bytes]:
+        """The segments of a block."""
+        return [block.data[i : i + self.segment_bytes] for i in range(0, len(block.data), self.segment_bytes)]
+
+    def write(self, *blocks: Block) -> None:
+        """Queue the writes of blocks, a segment of each in turn."""
+        left = {block.frame: deque(enumerate(self.pieces(block))) for block in blocks}
+        while any(left.values()):
+            for block in blocks:
+                if left[block.frame]:
+                    self._write_segment(block, *left[block.frame].popleft())
+
+    def _write_segment(self, block: Block, segment: int, data: bytes) -> None:
+        self.segments.send({"frame": block.frame, "segment": segment, "crc": google_crc32c.value(data)})
+        for start in range(0, len(data), self.beat_bytes):
+            beat = data[start : start + self.beat_bytes]
+            noise = self.random.randbytes(self.beat_bytes - len(beat))
+            self.beats_in.send(
+                {
+                    "data": int.from_bytes(beat + noise, "little"),
+                    "count": len(beat),
+                    "last": start + self.beat_bytes >= len(data),
+                }
+            )
+        self.landed_board.expect((block.frame, segment not in block.failed))
+        self._unanswered.append((block.frame, segment))
+        self._untaken.append((block.frame, segment))
+
+    def answered(self, channel: int, address: int) -> None:
+        """Memory's answer to the write of a segment is taken in this cycle."""
+        self._answered.add(self.stripes.segment_at(channel, address))
+
+    def read(self, block: Block, first: int, count: int, port: int, bad: Mapping[int, bytes] | None = None) -> None:
+        """Queue a READ of segments of a block; `bad` are those that are not `ok`, with what memory has for them."""
+        bad = bad or {}
+        self._tag = (self._tag + 1) & 0xFFFF
+        stamp = {"ring": self.random.randrange(16), "port": port, "registers": 0}
+        span = {"frame": block.frame, "segment": first, "count": count, "length": len(block.data)}
+        self.reads.send(span | {"stamp": stamp, "tag": self._tag})
+        for segment in range(first, first + count):
+            data = bad.get(segment, self.pieces(block)[segment])
+            for start in range(0, len(data), self.beat_bytes):
+                last = start + self.beat_bytes >= len(data)
+                self.beats_board.expect(
+                    {
+                        "data": data[start : start + self.beat_bytes],
+                        "last": last,
+                        "ok": last and segment not in bad,
+                        "crc": google_crc32c.value(data) if last else 0,
+                        "segment": segment,
+                        "end": segment == first + count - 1,
+                        "stamp": stamp,
+                        "tag": self._tag,
+                    }
+                )
+        ok = bad.keys().isdisjoint(range(first, first + count))
+        self.ends_board.expect({"frame": block.frame, "stamp": stamp, "tag": self._tag, "ok": ok})
+
+    async def settled(self) -> None:
+        """Wait until nothing is owed."""
+        boards = (self.landed_board, self.beats_board, self.ends_board)
+        await self.until(lambda: not any(board.outstanding for board in boards), within=40_000)
+
+    async def reset(self, cycles: int = 1) -> None:
+        """Reset in traffic: what is under way belongs to nobody."""
+        await super().reset(cycles)
+        self._untaken.clear()
+        self._unanswered.clear()
+        self._answered.clear()
+        self._ended.clear()
+        self._beginning = True
+
+    def _on_beat_in(self, beat: dict[str, int]) -> None:
+        if self._beginning:
+            self.first_taken[self._untaken.popleft()] = self.cycle
+        self._beginning = bool(beat["last"])
+
+    def _on_landed(self, entry: dict[str, int]) -> None:
+        for i in range(entry["count"]):
+            segment = self._unanswered.popleft() if self._unanswered else None
+            if segment not in self._answered:
+                raise CheckError(f"landed: {segment} has landed before memory answered")
+            self._answered.remove(segment)
+            self.landed_board.observe((entry["frame"], bool(entry["ok"]) or i < entry["count"] - 1))
+        if not entry["count"]:
+            raise CheckError("landed: an entry of no segments")
+
+    def _on_beat(self, port: int, beat: dict[str, Any]) -> None:
+        if beat["stamp"]["port"] != port:
+            raise CheckError(f"port {port}: beat for port {beat['stamp']['port']}")
+        flags = {name: bool(beat[name]) for name in ("last", "ok", "end")}
+        data = beat["data"].to_bytes(self.beat_bytes, "little")[: beat.pop("count")]
+        self.beats_board.observe(beat | flags | {"data": data})
+        if beat["last"] and beat["end"]:
+            self._ended[port] = self._ended.get(port, 0) + 1
+
+    def _on_done(self, end: dict[str, Any]) -> None:
+        port = end["stamp"]["port"]
+        if not self._ended.get(port):
+            raise CheckError(f"done: READ {end['tag']} of port {port} has ended before its last beat was taken")
+        self._ended[port] -= 1
+        self.ends_board.observe(end | {"ok": bool(end["ok"])})

@@ -1,0 +1,130 @@
+"""cocotb tests of `hw.rtl.node.data`: cycles, counted. Memory is late, and otherwise does all that is asked of it."""
+
+from typing import Any
+
+import cocotb
+
+from hw.tb.data.base import Block
+from hw.tb.data.bench import MemoryBench
+from hw.tb.data.memory import Behaviour
+from hw.tb.scoreboard import CheckError
+
+READ_TO_ADDRESS, DATA_TO_BEAT = 4, 3
+"""Cycles that the read path adds, before memory and behind it."""
+
+LAST_BEAT_TO_ADDRESS, ANSWER_TO_LANDED = 2, 2
+"""The same for the write path."""
+
+LATENCY = 100
+"""Of memory; what the parameters are made for."""
+
+WINDOW = 3000
+"""Cycles over which a rate is counted."""
+
+
+class RateBench(MemoryBench):
+    """Long blocks, in whole segments, and memory with the latency that the parameters are made for."""
+
+    def __init__(self, dut: Any):
+        super().__init__(dut, behaviour=Behaviour(latency=LATENCY))
+
+    def whole(self, frame: int) -> Block:
+        """A block that fills its frame."""
+        pool = max(i for i, first in enumerate(self.stripes.firsts) if first <= frame)
+        return Block(frame, self.random.randbytes(self.params.pools[pool].frame_bytes))
+
+    def show(self, name: str, value: float, limit: float) -> None:
+        """Print a figure. Raises CheckError unless it reaches its limit."""
+        memory, tables = self.params.memory, self.params.tables
+        self.dut._log.info(
+            f"FIGURE {name} {value:.4f} (limit {limit}): {memory.channels} channels, {tables.ports} ports,"
+            f" {self.params.read_segments} segments of {self.params.segment_beats} beats for each of both,"
+            f" latency {self.behaviour.latency}"
+        )
+        if value < limit:
+            raise CheckError(f"{name} is {value:.4f}, expected at least {limit}")
+
+    async def read_rates(self, ports: range) -> tuple[float, float]:
+        """Keep ports busy with READs; return the fractions of their peak that channels, and these ports, reach."""
+        blocks = [self.whole(frame) for frame in range(self.params.frames)]
+        for block in blocks:
+            self.store(block)
+        for _ in range((WINDOW + 1000) // self.params.segment_beats // self.stripes.sizes[0]):
+            for port in ports:
+                block = self.random.choice(blocks)
+                self.read(block, 0, len(self.pieces(block)), port)
+        await self.cycles(500)
+        before = self._counts(ports)
+        await self.cycles(WINDOW)
+        busy, beats = (now - then for now, then in zip(self._counts(ports), before, strict=True))
+        if self.reads.pending == 0:
+            raise CheckError("the READs did not last")
+        return busy / WINDOW / len(self.channels), beats / WINDOW / len(ports)
+
+    def _counts(self, ports: range) -> tuple[int, int]:
+        return (
+            sum(channel.busy_cycles for channel in self.channels),
+            sum(self.beats_out[port].monitor.transfers for port in ports),
+        )
+
+
+@cocotb.test()
+async def all_ports_read(dut: Any) -> None:
+    """As many ports as channels: every channel gives a beat a cycle."""
+    async with RateBench(dut) as bench:
+        busy, _ = await bench.read_rates(range(bench.params.tables.ports))
+        bench.show("read_channels", busy, 0.99)
+        await bench.settled()
+        bench.touch_all()
+
+
+@cocotb.test()
+async def one_port_reads(dut: Any) -> None:
+    """A port alone gets a beat a cycle."""
+    async with RateBench(dut) as bench:
+        _, beats = await bench.read_rates(range(1))
+        bench.show("read_one_port", beats, 0.97)
+        await bench.settled()
+        bench.touch_all()
+
+
+@cocotb.test()
+async def all_channels_write(dut: Any) -> None:
+    """The input takes a beat a cycle, through memory's latency and over all channels."""
+    async with RateBench(dut) as bench:
+        for frame in range(bench.params.frames):
+            bench.write(bench.whole(frame))
+        await bench.settled()
+        monitor = bench.beats_in.monitor
+        cycles = monitor.last_cycle - monitor.first_cycle + 1
+        bench.show("write", monitor.transfers / cycles, 0.99)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def unloaded_latency(dut: Any) -> None:
+    """One READ and one write alone take the documented cycles beyond those of memory."""
+    async with RateBench(dut) as bench:
+        block = Block(0, bench.random.randbytes(bench.segment_bytes))
+        bench.store(block)
+        for latency in (1, 10, 50):
+            bench.behaviour.latency = latency
+            beats = bench.beats_out[0].monitor
+            start = beats.transfers
+            first: list[int] = []
+            beats.listeners.append(lambda _, first=first: first.append(bench.cycle))
+            bench.read(block, 0, 1, 0)
+            await bench.settled()
+            if beats.transfers - start != bench.params.segment_beats:
+                raise CheckError("the READ was not alone")
+            measured = first[0] - bench.reads.monitor.last_cycle - latency
+            if measured != READ_TO_ADDRESS + DATA_TO_BEAT:
+                raise CheckError(f"a READ takes {measured} cycles, expected {READ_TO_ADDRESS + DATA_TO_BEAT}")
+
+            bench.write(block)
+            await bench.settled()
+            measured = bench.landed.monitor.last_cycle - bench.beats_in.monitor.last_cycle - latency
+            sent = LAST_BEAT_TO_ADDRESS + 1 + bench.params.segment_beats - 1
+            if measured != sent + ANSWER_TO_LANDED:
+                raise CheckError(f"a write takes {measured} cycles, expected {sent + ANSWER_TO_LANDED}")
+        bench.dut._log.info(f"FIGURE read_latency {READ_TO_ADDRESS + DATA_TO_BEAT} cycles beyond memory's")
