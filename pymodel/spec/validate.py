@@ -50,7 +50,9 @@ def _key(core: Core, key: object) -> bool:
 
 
 def _keys(core: Core, keys: object) -> bool:
-    few = isinstance(keys, Sequence) and 1 <= len(keys) <= core.params.tables.lookup_keys
+    if not isinstance(keys, Sequence):
+        return False
+    few = 1 <= len(keys) <= core.params.tables.lookup_keys
     return few and all(_number(key, KEY_BITS) for key in keys)
 
 
