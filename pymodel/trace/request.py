@@ -1,8 +1,10 @@
 """One request of a trace, in the Mooncake JSON-lines form."""
 
-from typing import Annotated
+from typing import Annotated, overload
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 BLOCK_TOKENS = 512
 """Tokens of a block in the public Mooncake traces."""
@@ -23,6 +25,16 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     hash_ids: list[Count]  # one id per block of the prompt
 
 
-def blocks_of(tokens: int, block_tokens: int = BLOCK_TOKENS) -> int:
-    """Blocks that hold `tokens` tokens, the last one possibly partial."""
+@overload
+def blocks_of(tokens: int, block_tokens: int = ...) -> int: ...
+
+
+@overload
+def blocks_of(tokens: NDArray[np.int64], block_tokens: int | NDArray[np.int64] = ...) -> NDArray[np.int64]: ...
+
+
+def blocks_of(
+    tokens: int | NDArray[np.int64], block_tokens: int | NDArray[np.int64] = BLOCK_TOKENS
+) -> int | NDArray[np.int64]:
+    """Blocks that hold `tokens` tokens, the last one possibly partial; arrays element by element."""
     return -(-tokens // block_tokens)
