@@ -167,8 +167,8 @@ def _interruptible(replay: Replay) -> Iterator[None]:
         restore()
 
     def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -152,9 +152,9 @@ class _Visit:
             for pin in result.pins:
                 if pin is not None:
                     self._service.wear.pin(self._client.ring, pin)
-            if result.status is Status.NO_SPACE and not (result.statuses or self._pins):
-                if self._service.wear.no_pins(self._client.ring):
-                    raise Ended(looking, result.status)
+            stuck = result.status is Status.NO_SPACE and not (result.statuses or self._pins)
+            if stuck and self._service.wear.no_pins(self._client.ring):
+                raise Ended(looking, result.status)
             run = self._run(result) if leading else 0
             self._pins += (pin for pin in result.pins[:run] if pin is not None)
             self._hits += result.count

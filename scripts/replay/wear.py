@@ -57,16 +57,16 @@ class Wear:
 def hints(wear: Wear, params: Params, pool: int) -> list[str]:
     """What is worn out and what to do about it, and what was configured for nothing; a line each."""
     found = []
-    for worn, what, name in (
-        (wear.frames, "frames", "generation_bits"),
-        (wear.sessions, "session slots", "slot_generation_bits"),
-        (wear.pins, "pin slots", "slot_generation_bits"),
+    for worn, what, first, name in (
+        (wear.frames, "frames", 1, "generation_bits"),
+        (wear.sessions, "slots of sessions", 0, "slot_generation_bits"),
+        (wear.pins, "slots of pins", 0, "slot_generation_bits"),
     ):
         if worn:
             bits = getattr(params.tables, name)
             found.append(
-                f"{worn:,} {what} are worn out (used {1 << bits:,} times), set tables.{name} above {bits} to use them"
-                " longer"
+                f"worn out: {worn:,} {what}, each used {(1 << bits) - first:,} times; set tables.{name} above {bits} to"
+                " use them longer"
             )
     for number, unused in enumerate(params.pools):
         if number != pool:

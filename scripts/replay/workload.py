@@ -94,7 +94,7 @@ class Workload:
             )
 
     def blocks(self, numbers: Sequence[int]) -> Trace:
-        """The requests of these numbers, with ids that differ between partitions and models, as the node's blocks do."""
+        """The requests of these numbers, with ids that differ between partitions and models, as blocks of a node do."""
         ids = [self._block_ids(number) for number in numbers]
         owners = [self._owner(block_ids) for block_ids in ids]
         shares = np.array([partition * self._params.models + model for partition, model in owners], np.int64)
@@ -103,6 +103,4 @@ class Workload:
         dense = dense.astype(np.int64) * (self._params.partitions * self._params.models) + np.repeat(shares, lengths)
         old, chosen = self.trace, np.array(numbers, np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return Trace(
-            dense, offsets, old.timestamps[chosen], old.input_lengths[chosen], old.output_lengths[chosen]
-        )
+        return Trace(dense, offsets, old.timestamps[chosen], old.input_lengths[chosen], old.output_lengths[chosen])

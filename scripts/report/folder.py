@@ -63,7 +63,9 @@ class OutputFolder:
         if not others and found and not is_result(self._target):
             others = sorted(found)
         if others:
-            raise InputError(f"{self.path}: has other files ({others[0]}), expected a new folder or one of an earlier run")
+            raise InputError(
+                f"{self.path}: has other files ({others[0]}), expected a new folder or one of an earlier run"
+            )
 
     def __enter__(self) -> Path:
         return self._work

@@ -1,10 +1,15 @@
 """`kvnode replay` as a user calls it."""
 
+import errno
 import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +23,7 @@ from scripts.replay.run import Replay
 from scripts.replay.tally import History
 from tests.replay.helpers import SMALL, kvnode_replay, leaves, write_trace
 
+ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = (
     *("--set", "replay.partitions=2", "--set", "replay.models=2", "--set", "replay.ports=2"),
     *("--set", "replay.retire_model_at=0.5", "--set", "replay.lose_port_at=0.5"),
@@ -150,6 +156,83 @@ def test_a_long_request_does_not_delay_the_end(tmp_path: Path, monkeypatch: pyte
     assert stats["requests"] == 0 and stats["decode_blocks"] == 4 and stats["failed_checks"] == []
 
 
+def test_a_full_disk_loses_no_results(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write = Path.write_text
+
+    def full(path: Path, *arguments: Any, **options: Any) -> int:
+        if path.name == "report.html" and path.parent.name.startswith(".out."):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    (tmp_path / "spare").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
+    assert run(["replay", str(trace), "--limit", "5", "--out", "out"]) == 2
+    printed = capsys.readouterr()
+    (kept,) = (tmp_path / "spare").iterdir()
+    assert printed.err == (
+        f"kvnode: out: No space left on device, the results could not be written there; they are in {kept}\n"
+    )
+    assert "hit_rate" in printed.out and "report:" not in printed.out
+    assert json.loads((kept / "stats.json").read_text())["requests"] == 5
+    assert {entry.name for entry in tmp_path.iterdir()} == {trace.name, "spare"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
+@pytest.mark.parametrize(("to", "status"), [("/dev/full", 2), ("pipe", 0)])
+def test_output_that_nobody_takes(to: str, status: int, trace: Path) -> None:
+    if to == "pipe":
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        writer = os.open(to, os.O_WRONLY)
+    code = "from scripts.cli import main; main()"
+    small = [word for override in SMALL for word in ("--set", override)]
+    words = [sys.executable, "-c", code, "replay", str(trace), "--limit", "2", "--out", "out", *small]
+    done = subprocess.run(
+        words,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.close(writer)
+    assert done.returncode == status
+    said = "kvnode: standard output: No space left on device; the results are in out\n"
+    assert done.stderr == (said if status else "")
+    assert Path("out", "stats.json").exists()
+
+
+def test_what_wears_out_is_said(trace: Path) -> None:
+    tiny = ("--set", "tables.slot_generation_bits=2", "--set", "tables.sessions=2", "--set", "replay.in_flight=2")
+    result = kvnode_replay(trace, *tiny, "--out", "out")
+    assert result.exit_code == 0, result.output
+    stats = json.loads(Path("out", "stats.json").read_text())
+    assert stats["worn_sessions"] == 2 and stats["failed_requests"] == 60 - 2 * 4
+    hint = "worn out: 2 slots of sessions, each used 4 times; set tables.slot_generation_bits above 2"
+    assert hint in result.output and hint in Path("out", "report.html").read_text()
+    assert "failed_requests" in result.output and "retired_requests" not in result.output
+
+
+def test_worn_frames_and_worn_pins_end_no_run(trace: Path) -> None:
+    small = ("--set", "tables.generation_bits=2", "--set", "tables.pins_per_ring=1", "--set", "replay.quota=0.1")
+    result = kvnode_replay(trace, *small, "--set", "tables.slot_generation_bits=3", "--out", "out")
+    assert result.exit_code == 0, result.output
+    stats = json.loads(Path("out", "stats.json").read_text())
+    assert stats["requests"] == 60 and stats["worn_frames"] > 0 and stats["worn_pins"] == 1
+    assert "worn out:" in result.output and "frames, each used 3 times" in result.output
+
+
+def test_a_pool_that_nobody_uses_is_said(trace: Path) -> None:
+    more = ("--set", "pools.1.frame_bytes=8192", "--set", "pools.1.frames=4")
+    result = kvnode_replay(trace, "--limit", 2, *more, "--out", "out")
+    assert "pools.1 is used by no partition" in result.output
+    assert "pools.1" not in kvnode_replay(trace, "--limit", 2, "--out", "out").output
+
+
 def test_a_run_that_breaks_leaves_nothing(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError
@@ -195,7 +278,9 @@ BAD_ARGUMENTS = [
     (["--backend", "fpga"], "--backend fpga: no such backend, expected one of: spec"),
     (["--config", "gone.toml"], "gone.toml: cannot be read"),
     (["--out", "trace.jsonl.gz"], "trace.jsonl.gz: is a file, expected a folder"),
-    (["--out", "trace.jsonl.gz/out"], "expected a folder that can be written"),
+    (["--out", "trace.jsonl.gz/out"], "trace.jsonl.gz is no folder, expected a folder that can be written"),
+    (["--out", "trace.jsonl.gz/new/out"], "trace.jsonl.gz is no folder"),
+    (["--out", "n" * 300], "File name too long"),
     (["--out", "."], "has other files"),
     (["--outt", "x"], "did you mean '--out'?"),
 ]

@@ -76,7 +76,9 @@ def test_blocks_that_a_prompt_does_not_list_are_no_outputs() -> None:
 
 
 def test_lists_that_do_not_fit_the_block_size_are_refused_with_what_to_set() -> None:
-    with pytest.raises(InputError, match=r"^request 1: 2 hash_ids .* expected 1023 or 1024: set replay.block_tokens=512"):
+    with pytest.raises(
+        InputError, match=r"^request 1: 2 hash_ids .* expected 1023 or 1024: set replay.block_tokens=512"
+    ):
         replay_of(prompts([1, 2], [3]), params_of("replay.block_tokens=1"))
     with pytest.raises(InputError, match=r"no replay.block_tokens fits"):
         replay_of(Trace.of([Request(0, 5, 0, [1, 2, 3, 4, 5]), Request(0, 999, 0, [])]), params_of())
