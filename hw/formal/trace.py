@@ -44,10 +44,11 @@ def read_inputs(waves: Path, design: wiring.Component) -> list[Inputs]:
     return cycles  # the last step only marks the end
 
 
-def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, list[str]] | None:
-    """Apply `inputs` to `design`, and return the first cycle with false claims and the places of these, or None.
+def replay(design: wiring.Component, inputs: list[Inputs]) -> dict[int, list[str]]:
+    """Apply `inputs` to `design`, and return the false claims of each cycle that has some, by their places.
 
-    As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule
+    Registers that no reset reaches and memories begin with their initial values here, with anything in a proof: a
+    failure that comes from their content may not show. As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule
     of the surroundings and so are no counterexample.
     """
     ports = _ports(design)
@@ -74,7 +75,7 @@ def replay(design: wiring.Component, inputs: list[Inputs]) -> tuple[int, list[st
     simulator.add_clock(1e-9)
     simulator.add_testbench(drive)
     simulator.run()
-    return min(found.items()) if found else None
+    return found
 
 
 def _ports(design: wiring.Component) -> dict[str, Value]:
