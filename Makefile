@@ -8,7 +8,7 @@ JOBS ?= 2
 BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard scripts/benches/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint docs bench nightly clean
+.PHONY: help run test prove lint docs bench nightly clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -20,6 +20,9 @@ run: $(RUN) ## replay a trace through the models and write a report
 
 test: $(TEST) ## every test but the nightly ones; fails too when a planned test has no result
 	@$(BIN)/pytest -n $(JOBS) --testplan
+
+prove: $(TEST) ## every proof, one line each
+	@$(BIN)/kvnode prove
 
 lint: $(TEST) ## formatting, lint, types
 	@$(BIN)/ruff format --check --quiet

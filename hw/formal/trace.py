@@ -47,9 +47,9 @@ def read_inputs(waves: Path, design: wiring.Component) -> list[Inputs]:
 def replay(design: wiring.Component, inputs: list[Inputs]) -> dict[int, list[str]]:
     """Apply `inputs` to `design`, and return the false claims of each cycle that has some, by their places.
 
-    Registers that no reset reaches and memories begin with their initial values here, with anything in a proof: a
-    failure that comes from their content may not show. As in a proof, claims and rules count from the cycle after the first. Raises ValueError if the inputs break a rule
-    of the surroundings and so are no counterexample.
+    As in a proof, claims and rules count from the cycle after the first. Registers that no reset reaches and memories
+    begin with their initial values here, with anything in a proof: a failure that comes from their content may not
+    show. Raises ValueError if the inputs break a rule of the surroundings and so are no counterexample.
     """
     ports = _ports(design)
     fragment = Fragment.get(design, None)

@@ -109,7 +109,7 @@ CRC_MUTANTS: dict[str, tuple[type[CrcHarness], str, str]] = {
 PROVED_BY = {CrcStream: "stream", CrcConservation: "conservation", CrcValue: "value", CrcSerial: "serial"}
 
 
-SLOW = ("a wrong unwind matrix", "state kept between segments", "padding not masked")
+SLOW = ("a wrong unwind matrix", "state kept between segments", "padding not masked", "no final inversion")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.nightly] * (n in SLOW)) for n in CRC_MUTANTS])
@@ -137,7 +137,7 @@ POWER_UP = ("served before it is initialised", "not initialised", "cleared too l
 """Mutants that need the memory's content at power-up to fail; the simulator's memories begin empty."""
 
 
-@pytest.mark.parametrize("name", CAM_MUTANTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.nightly] * (n in POWER_UP)) for n in CAM_MUTANTS])
 def test_property_fails_on_mutant_of_the_cam(tmp_path: Path, name: str) -> None:
     unit = mutate(Cam, *CAM_MUTANTS[name])
     check_failure(tmp_path, "cam.tag", lambda: CamTag(unit), replayed=name not in POWER_UP)
@@ -148,9 +148,10 @@ def check_failure(tmp_path: Path, name: str, design: Callable[[], wiring.Compone
     outcome = prove(replace(all_properties()[name], design=design), build=tmp_path)
     assert outcome.verdict is Verdict.FAILED
     assert outcome.trace
-    failing = design()
-    inputs = read_inputs(outcome.trace, failing)
-    assert not replayed or outcome.detail in replay(failing, inputs)[len(inputs) - 1]
+    if replayed:
+        failing = design()
+        inputs = read_inputs(outcome.trace, failing)
+        assert outcome.detail in replay(failing, inputs)[len(inputs) - 1]
 
 
 def test_inputs_that_break_a_rule_are_no_counterexample() -> None:
