@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import google_crc32c
@@ -68,7 +69,7 @@ class DataBench(Bench):
         self.landed.monitor.listeners.append(self._on_landed)
         self.done.monitor.listeners.append(self._on_done)
         for port, sink in enumerate(self.beats_out):
-            sink.monitor.listeners.append(lambda beat, port=port: self._on_beat(port, beat))
+            sink.monitor.listeners.append(partial(self._on_beat, port))
 
     def length(self, frame: int) -> int:
         """A random length in bytes of a block in this frame: whole segments or not, long or short."""

@@ -1,5 +1,6 @@
 """cocotb tests of `hw.rtl.node.data`, with a memory of our own behind every channel."""
 
+from functools import partial
 from typing import Any
 
 import cocotb
@@ -24,7 +25,7 @@ class MemoryBench(DataBench):
             MemoryChannel(self, f"memory__{i}", i, contents, self.behaviour) for i, contents in enumerate(self.contents)
         ]
         for channel in self.channels:
-            channel.answer_listeners.append(lambda address, number=channel.number: self.answered(number, address))
+            channel.answer_listeners.append(partial(self.answered, channel.number))
 
     def blocks(self, count: int) -> list[Block]:
         """Random blocks in frames of their own."""
@@ -156,12 +157,12 @@ async def discarded_blocks(dut: Any) -> None:
     behaviour = Behaviour(data_pace=bursts(20, 20), address_pace=randomly(0.5))
     async with MemoryBench(dut, behaviour=behaviour) as bench:
         written: list[tuple[tuple[int, int], int, int]] = []
+
+        def note(number: int, address: int, beat: int, strobes: int, cycle: int) -> None:
+            written.append((bench.stripes.segment_at(number, address), strobes, cycle))
+
         for channel in bench.channels:
-            channel.write_listeners.append(
-                lambda address, beat, strobes, cycle, number=channel.number: written.append(
-                    (bench.stripes.segment_at(number, address), strobes, cycle)
-                )
-            )
+            channel.write_listeners.append(partial(note, channel.number))
         counted = {"on": 0, "off": 0}
         for _ in range(30):
             written.clear()

@@ -17,7 +17,7 @@ from hw.tb.pace import Pace, always, randomly
 from hw.tb.scoreboard import CheckError
 
 
-class RBusWithoutUser(AxiRBus):  # type: ignore[misc]
+class RBusWithoutUser(AxiRBus):
     """AxiRam must not drive RUSER."""
 
     _optional_signals = ["rresp"]

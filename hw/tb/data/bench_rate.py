@@ -107,17 +107,18 @@ async def unloaded_latency(dut: Any) -> None:
     async with RateBench(dut) as bench:
         block = Block(0, bench.random.randbytes(bench.segment_bytes))
         bench.store(block)
+        beats = bench.beats_out[0].monitor
+        arrivals: list[int] = []
+        beats.listeners.append(lambda _: arrivals.append(bench.cycle))
         for latency in (1, 10, 50):
             bench.behaviour.latency = latency
-            beats = bench.beats_out[0].monitor
             start = beats.transfers
-            first: list[int] = []
-            beats.listeners.append(lambda _, first=first: first.append(bench.cycle))
+            arrivals.clear()
             bench.read(block, 0, 1, 0)
             await bench.settled()
             if beats.transfers - start != bench.params.segment_beats:
                 raise CheckError("the READ was not alone")
-            measured = first[0] - bench.reads.monitor.last_cycle - latency
+            measured = arrivals[0] - bench.reads.monitor.last_cycle - latency
             if measured != READ_TO_ADDRESS + DATA_TO_BEAT:
                 raise CheckError(f"a READ takes {measured} cycles, expected {READ_TO_ADDRESS + DATA_TO_BEAT}")
 
