@@ -1,30 +1,60 @@
 """The data path: its benches over geometries, its netlist, its figures, and the mutants that the benches must find."""
 
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from hw.params import Params
+from hw.params import TINY, Params
 from hw.params.params import MemoryParams, PoolParams, TableParams
-from hw.rtl.node.data import DataPath
+from hw.rtl import emit as emit_module
+from hw.rtl.emit import emit
+from hw.rtl.node.data import DataPath, data_path, read_lane, read_path, read_port, striping, write_path
+from hw.rtl.node.data.read_bank import ReadBank
+from hw.rtl.node.data.read_lane import ReadLane
+from hw.rtl.node.data.read_path import ReadPath
+from hw.rtl.node.data.read_port import ReadPort
+from hw.rtl.node.data.write_lane import WriteLane
+from hw.rtl.node.data.write_path import WritePath
 from hw.tb.core.settings import settings_of
+from hw.tb.mutate import mutate
+from hw.tb.runner import Run
+from hw.tb.scoreboard import CheckError
+from hw.tb.structure import combinational_inputs
+from hw.tb.verilator import find_verilator
+
+WAIVERS = Path(emit_module.__file__).with_name("lint.vlt")
 
 BENCH, AXIRAM, RATE = "hw.tb.data.bench", "hw.tb.data.bench_axiram", "hw.tb.data.bench_rate"
 
 
-def slice_of(channels: int, ports: int, **memory: int) -> Params:
+def slice_of(channels: int, ports: int, *, segment_bytes: int = 512, beat_bytes: int = 16, **memory: int) -> Params:
     """A slice with two pools, of frames of 8 and of 20 segments."""
     return Params(
-        memory=MemoryParams(**{"segment_bytes": 512, "beat_bytes": 16, "channels": channels} | memory),
-        pools=(PoolParams(frame_bytes=4096, frames=7), PoolParams(frame_bytes=10240, frames=5)),
+        memory=MemoryParams(segment_bytes=segment_bytes, beat_bytes=beat_bytes, channels=channels, **memory),
+        pools=(
+            PoolParams(frame_bytes=8 * segment_bytes, frames=7),
+            PoolParams(frame_bytes=20 * segment_bytes, frames=5),
+        ),
         tables=TableParams(ports=ports, rings_per_port=1),
     )
 
 
-GEOMETRIES = {"two": slice_of(2, 2, latency_cycles=20)}
+GEOMETRIES = {
+    "two": slice_of(2, 2, latency_cycles=20),
+    "one": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
+    "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3),
+}
+"""As many ports as channels; the least of everything; numbers that are no powers of two, and 16 beats a segment."""
+
+LINTED = {**GEOMETRIES, "tiny": TINY, "long": slice_of(2, 2, segment_bytes=4096, beat_bytes=32)}
+
+MODULES: tuple[ModuleType, ...] = (data_path, read_lane, read_path, read_port, striping, write_path)
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", ["two", "one", pytest.param("odd", marks=pytest.mark.nightly)])
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     params = GEOMETRIES[geometry]
     run_bench(DataPath(params), "data", BENCH, **settings_of(params))
@@ -35,7 +65,104 @@ def test_bench_with_a_memory_of_others(run_bench: Callable[..., None]) -> None:
     run_bench(DataPath(params), "data", AXIRAM, **settings_of(params))
 
 
-@pytest.mark.parametrize("channels", [1, 2, 4])
+@pytest.mark.parametrize("channels", [1, 2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_rates(run_bench: Callable[..., None], channels: int) -> None:
     params = slice_of(channels, channels, latency_cycles=100)
     run_bench(DataPath(params), "data", RATE, **settings_of(params))
+
+
+@pytest.mark.parametrize("outputs", ["*valid", "*payload"])
+def test_outputs_do_not_wait_for_inputs(outputs: str) -> None:
+    assert combinational_inputs(DataPath(GEOMETRIES["two"]), outputs, "*") == []
+
+
+@pytest.mark.parametrize("name", LINTED)
+def test_lint_is_silent(tmp_path: Path, name: str) -> None:
+    verilog, _ = emit(DataPath(LINTED[name]), "data").write(tmp_path)
+    assert find_verilator().lint(WAIVERS, verilog) == ""
+
+
+MUTANTS: dict[str, tuple[Any, str, str, str]] = {
+    "stripe order swapped": (
+        striping.channel_of,
+        "(number & mask).xor()",
+        "~(number & mask).xor()",
+        "write_then_read",
+    ),
+    "CRC not checked": (
+        ReadPort,
+        "(crc_unit.crcs.payload == expected.o.payload.crc) & ~expected.o.payload.error",
+        "~expected.o.payload.error",
+        "read_errors",
+    ),
+    "read response not looked at": (
+        ReadLane,
+        "fill.beat.error.eq(is_error(memory.rresp)),",
+        "fill.beat.error.eq(0),",
+        "read_errors",
+    ),
+    "landed one early": (
+        WriteLane,
+        "self.answers.valid.eq(answered[oldest])",
+        "self.answers.valid.eq(answered[oldest] | answered[(oldest + 1) % bursts])",
+        "write_then_read",
+    ),
+    "error joined to the segment behind": (
+        WritePath,
+        "alike.eq((joined.frame == frame) & joined.ok)",
+        "alike.eq(joined.frame == frame)",
+        "write_errors",
+    ),
+    "error of another ID": (
+        WriteLane,
+        "self.answers.payload.eq(good[oldest])",
+        "self.answers.payload.eq(good[oldest ^ 1])",
+        "write_errors",
+    ),
+    "reads in order of arrival": (
+        ReadBank,
+        "rows.read_address.eq(Cat(place[:beat_bits], oldest))",
+        "rows.read_address.eq(Cat(place[:beat_bits], oldest ^ 1))",
+        "write_then_read",
+    ),
+    "short segment a beat too long": (
+        ReadPath,
+        "last_byte[beat_bits : stripes.segment_bits]",
+        "last_byte[beat_bits : stripes.segment_bits] + 1",
+        "short_segments",
+    ),
+    "discard of the next frame": (
+        WriteLane,
+        "self.discard & (held[i].frame == self.discard_frame)",
+        "self.discard & (held[i].frame == self.discard_frame + 1)",
+        "discarded_blocks",
+    ),
+    "data lost when memory stalls": (
+        WriteLane,
+        "send.eq((unsent != 0) & (~memory.wvalid | memory.wready))",
+        "send.eq(unsent != 0)",
+        "write_then_read",
+    ),
+}
+"""Name to what is mutated, what is right, what is wrong, and a test that must find it."""
+
+LONGER = (
+    "read response not looked at",
+    "error of another ID",
+    "discard of the next frame",
+    "data lost when memory stalls",
+)
+EVERYDAY = [name for name in MUTANTS if name not in LONGER]
+
+
+@pytest.mark.parametrize("name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)])
+def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    original, good, bad, finder = MUTANTS[name]
+    mutant = mutate(original, good, bad)
+    for module in MODULES:
+        if getattr(module, original.__name__, None) is original:
+            monkeypatch.setattr(module, original.__name__, mutant)
+    params = slice_of(2 if name == "stripe order swapped" else 1, 1, latency_cycles=20)
+    emission = emit(DataPath(params), "data")
+    with pytest.raises(CheckError, match=f"tests did not pass: .*{finder}"):
+        Run(emission=emission, module=BENCH, settings=settings_of(params), seed=0, node=name)()
