@@ -206,13 +206,17 @@ class Params:
 
     @property
     def read_segments(self) -> int:
-        """Reads in flight for a port on a channel: as given, or the share of as many as the writes, at least two.
+        """Reads in flight for a port on a channel: as given, or its share of as many as the writes, at least two.
 
         All ports together keep a channel busy, and all channels together a port: the fewer of them decide the share.
+        Ports that can take all that the channels give have no slack, and an order of channels each: one more for every
+        doubling of the channels (found by simulation) lets none of them run dry.
         """
         if self.memory.read_segments:
             return self.memory.read_segments
-        return max(2, math.ceil(self.write_bursts / min(self.tables.ports, self.memory.channels)))
+        ports, channels = self.tables.ports, self.memory.channels
+        slack = channels.bit_length() - 1 if ports >= channels else 0
+        return max(2, math.ceil(self.write_bursts / min(ports, channels)) + slack)
 
     @property
     def rings(self) -> int:

@@ -18,6 +18,9 @@ from amaranth.lib.wiring import In, Out
 from hw.params import KvnodeError
 from hw.rtl import sram, two_port_sram
 
+MACROS = (sram, two_port_sram)
+"""The modules with an SRAM macro: its name is MACRO, its behavioural model the file MODEL."""
+
 PASSES = (
     "proc",
     "memory_collect",
@@ -62,7 +65,7 @@ class Emission:
 def emit(component: wiring.Component, name: str) -> Emission:
     """Return `component` as Verilog with the top module `name`, and its ports; macros come with their models."""
     verilog = _verilog(to_rtlil(component, name))
-    for macro in (sram, two_port_sram):
+    for macro in MACROS:
         if f"{macro.MACRO} #(" in verilog:
             verilog += "\n" + macro.MODEL.read_text()
     return Emission(name=name, verilog=verilog, ports=_ports(component))

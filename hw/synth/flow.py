@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
+import math
 import re
 import tempfile
 import time
@@ -14,8 +15,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from hw.rtl import sram
-from hw.rtl.emit import run_yosys, to_rtlil
+from hw.rtl.emit import MACROS, run_yosys, to_rtlil
 from hw.synth.depth import longest_path
 from hw.synth.family import FAMILIES, Family
 
@@ -71,15 +71,17 @@ def _digest(text: str, family: Family) -> str:
 
 def _synthesise(text: str, name: str, family: str) -> Report:
     cells = FAMILIES[family]
+    macros = {macro.MACRO for macro in MACROS}
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         source, arrays, mapped = (Path(directory, file) for file in ("design.il", "arrays.json", "mapped.json"))
         source.write_text(text)
-        read = (f"read_verilog -lib {sram.MODEL}", f"read_rtlil {source}", f"hierarchy -top {name}", "proc", "flatten")
+        models = (f"read_verilog -lib {macro.MODEL}" for macro in MACROS)
+        read = (*models, f"read_rtlil {source}", f"hierarchy -top {name}", "proc", "flatten")
         run_yosys(
             *read,
             "memory_collect",
-            f"select t:$mem_v2 t:{sram.MACRO}",
+            f"select t:$mem_v2 {' '.join(f't:{macro}' for macro in macros)}",
             f"write_json -selected {arrays}",
             "design -reset",
             *read,
@@ -90,7 +92,7 @@ def _synthesise(text: str, name: str, family: str) -> Report:
         module = json.loads(mapped.read_text())["modules"][name]
         memory_bits, macro_bits = _memory_bits(json.loads(arrays.read_text())["modules"].get(name, {"cells": {}}))
     counts = Counter(cell["type"] for cell in module["cells"].values())
-    path = longest_path(module, cells.flip_flops | cells.block_rams | cells.clocked | {sram.MACRO}, cells.free)
+    path = longest_path(module, cells.flip_flops | cells.block_rams | cells.clocked | macros, cells.free)
     return Report(
         block=name,
         family=family,
@@ -112,8 +114,8 @@ def _memory_bits(module: Mapping[str, Any]) -> tuple[int, int]:
     arrays = macros = 0
     for cell in module["cells"].values():
         size = {key: int(value, 2) for key, value in cell["parameters"].items() if set(value) <= {"0", "1"} and value}
-        if cell["type"] == sram.MACRO:
-            macros += size["ROWS"] * size["LANES"] * size["LANE_BITS"]
+        if cell["type"] in {macro.MACRO for macro in MACROS}:
+            macros += math.prod(size[name] for name in ("ROWS", "LANES", "LANE_BITS", "WIDTH") if name in size)
         elif cell["type"] == "$mem_v2" and size["WR_PORTS"]:
             arrays += size["WIDTH"] * size["SIZE"]
     return arrays, macros

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hw.params import TINY, Params
+from hw.params import Params
 from hw.params.params import MemoryParams, PoolParams, TableParams
 from hw.rtl import emit as emit_module
 from hw.rtl.emit import emit
@@ -18,6 +18,8 @@ from hw.rtl.node.data.read_path import ReadPath
 from hw.rtl.node.data.read_port import ReadPort
 from hw.rtl.node.data.write_lane import WriteLane
 from hw.rtl.node.data.write_path import WritePath
+from hw.rtl.two_port_sram import LARGEST_INFERRED, MODEL, TwoPortSram
+from hw.synth.flow import synthesise
 from hw.tb.core.settings import settings_of
 from hw.tb.mutate import mutate
 from hw.tb.runner import Run
@@ -44,20 +46,35 @@ def slice_of(channels: int, ports: int, *, segment_bytes: int = 512, beat_bytes:
 
 GEOMETRIES = {
     "two": slice_of(2, 2, latency_cycles=20),
-    "one": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
+    "one": slice_of(1, 1, segment_bytes=1024, read_segments=3),
+    "least": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
     "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3),
 }
-"""As many ports as channels; the least of everything; numbers that are no powers of two, and 16 beats a segment."""
+"""As many ports as channels; one of both, with SRAM macros; the least of all; numbers that are no powers of two."""
 
-LINTED = {**GEOMETRIES, "tiny": TINY, "long": slice_of(2, 2, segment_bytes=4096, beat_bytes=32)}
+LINTED = {"odd": GEOMETRIES["odd"], "long": slice_of(2, 2, segment_bytes=4096, beat_bytes=32)}
 
 MODULES: tuple[ModuleType, ...] = (data_path, read_lane, read_path, read_port, striping, write_path)
 
 
-@pytest.mark.parametrize("geometry", ["two", "one", pytest.param("odd", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("geometry", ["two", "one"])
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     params = GEOMETRIES[geometry]
     run_bench(DataPath(params), "data", BENCH, **settings_of(params))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("geometry", ["least", "odd"])
+def test_bench_of_other_geometries(run_bench: Callable[..., None], geometry: str) -> None:
+    params = GEOMETRIES[geometry]
+    run_bench(DataPath(params), "data", BENCH, **settings_of(params))
+
+
+def test_buffers_are_macros_when_they_are_big(tmp_path: Path) -> None:
+    sram = TwoPortSram(rows=LARGEST_INFERRED // 16, width=32)
+    assert emit(sram, "sram").verilog.count(MODEL.read_text()) == 1
+    report = synthesise(sram, "sram", "ecp5", build=tmp_path)
+    assert (report.memory_bits, report.macro_bits, report.luts) == (2 * LARGEST_INFERRED, 2 * LARGEST_INFERRED, 0)
 
 
 def test_bench_with_a_memory_of_others(run_bench: Callable[..., None]) -> None:
@@ -77,7 +94,7 @@ def test_outputs_do_not_wait_for_inputs(outputs: str) -> None:
 
 
 @pytest.mark.parametrize("name", LINTED)
-def test_lint_is_silent(tmp_path: Path, name: str) -> None:
+def test_lint_of_geometries_is_silent(tmp_path: Path, name: str) -> None:
     verilog, _ = emit(DataPath(LINTED[name]), "data").write(tmp_path)
     assert find_verilator().lint(WAIVERS, verilog) == ""
 

@@ -119,17 +119,18 @@ async def short_segments(dut: Any) -> None:
 @cocotb.test()
 async def write_errors(dut: Any) -> None:
     """SLVERR for segments here and there: exactly these do not land, whatever is joined around them."""
-    async with MemoryBench(dut, landed_pace=bursts(3, 60)) as bench:
+    async with MemoryBench(dut, landed_pace=bursts(3, 8 * 32)) as bench:
         bad: set[tuple[int, int]] = set()
         bench.behaviour.write_response = lambda *place: SLVERR if place in bad else 0
         bench.behaviour.jitter, bench.behaviour.reorder = 40, True
-        for _ in range(6):
+        for together in (True, False) * 4:
             blocks = bench.blocks(2)
             for block in blocks:
                 segments = range(len(bench.pieces(block)))
                 block.failed = {segment for segment in segments if bench.random.random() < 0.3}
                 bad |= {bench.stripes.locate(block.frame, segment) for segment in block.failed}
-            bench.write(*blocks)
+            for some in [blocks] if together else [[block] for block in blocks]:
+                bench.write(*some)
             await bench.settled()
             bad.clear()
         bench.touch_all()

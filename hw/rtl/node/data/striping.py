@@ -10,12 +10,15 @@ from hw.params.striping import Striping
 
 def first_number(m: Module, stripes: Striping, frame: Value) -> Value:
     """Return the number of a frame's first segment: a constant multiple of the frame, and a constant, by its pool."""
-    number = Signal(stripes.number_bits)
+    bits = stripes.number_bits
+    number = Signal(bits)
     for first, size, base in zip(stripes.firsts, stripes.sizes, stripes.bases, strict=True):
-        multiple = reduce(add, (frame << bit for bit in range(size.bit_length()) if size >> bit & 1))
-        offset = Const((base - first * size) % (1 << stripes.number_bits), stripes.number_bits)
+        terms: list[Value] = [frame << bit for bit in range(size.bit_length()) if size >> bit & 1]
+        offset = (base - first * size) % (1 << bits)
+        if offset:
+            terms.append(Const(offset, bits))
         with m.If(frame >= first) if first else m.If(1):
-            m.d.comb += number.eq(multiple + offset)
+            m.d.comb += number.eq(reduce(add, terms))
     return number
 
 
