@@ -85,5 +85,5 @@ def test_make_says_what_it_can_do() -> None:
     command = ["make", "--no-print-directory", "help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in text.splitlines()] == [
-        "help", "run", "test", "lint", "docs", "bench", "nightly", "clean",
+        "help", "run", "test", "prove", "lint", "docs", "bench", "nightly", "clean",
     ]  # fmt: skip
