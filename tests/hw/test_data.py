@@ -57,6 +57,7 @@ LINTED = {"odd": GEOMETRIES["odd"], "long": slice_of(2, 2, segment_bytes=4096, b
 MODULES: tuple[ModuleType, ...] = (data_path, read_lane, read_path, read_port, striping, write_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("geometry", ["two", "one"])
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     params = GEOMETRIES[geometry]
@@ -77,11 +78,13 @@ def test_buffers_are_macros_when_they_are_big(tmp_path: Path) -> None:
     assert (report.memory_bits, report.macro_bits, report.luts) == (2 * LARGEST_INFERRED, 2 * LARGEST_INFERRED, 0)
 
 
+@pytest.mark.nightly
 def test_bench_with_a_memory_of_others(run_bench: Callable[..., None]) -> None:
     params = GEOMETRIES["two"]
     run_bench(DataPath(params), "data", AXIRAM, **settings_of(params))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("channels", [1, 2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_rates(run_bench: Callable[..., None], channels: int) -> None:
     params = slice_of(channels, channels, latency_cycles=100)
@@ -172,6 +175,7 @@ LONGER = (
 EVERYDAY = [name for name in MUTANTS if name not in LONGER]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)])
 def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     original, good, bad, finder = MUTANTS[name]

@@ -237,8 +237,8 @@ async def one_stalled_port(dut: Any) -> None:
         owed = bench.params.memory.waiting_reads
         await bench.until(lambda: bench.ends_board.outstanding <= owed)
         bench.beats_out[0].set_pace(always)
-        bench.touch_all()
         await bench.settled()
+        bench.touch_all()
 
 
 @cocotb.test()

@@ -45,13 +45,17 @@ class RateBench(MemoryBench):
             raise CheckError(f"{name} is {value:.4f}, expected at least {limit}")
 
     async def read_rates(self, ports: range) -> tuple[float, float]:
-        """Keep ports busy with READs; return the fractions of their peak that channels, and these ports, reach."""
+        """Keep ports busy with READs; return the fractions of their peak that channels, and these ports, reach.
+
+        Each port in turn gets a READ as long as the others': `reads` would hold up who gets short ones.
+        """
         blocks = [self.whole(frame) for frame in range(self.params.frames)]
         for block in blocks:
             self.store(block)
-        for _ in range((WINDOW + 1000) // self.params.segment_beats // self.stripes.sizes[0]):
+        for _ in range(2 * WINDOW // self.params.segment_beats // self.stripes.sizes[0]):
+            length = len(self.random.choice(blocks).data)
             for port in ports:
-                block = self.random.choice(blocks)
+                block = self.random.choice([block for block in blocks if len(block.data) == length])
                 self.read(block, 0, len(self.pieces(block)), port)
         await self.cycles(500)
         before = self._counts(ports)
