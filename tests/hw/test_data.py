@@ -45,27 +45,27 @@ def slice_of(channels: int, ports: int, *, segment_bytes: int = 512, beat_bytes:
 
 
 GEOMETRIES = {
-    "two": slice_of(2, 2, latency_cycles=20),
-    "one": slice_of(1, 1, segment_bytes=1024, read_segments=3),
+    "two": slice_of(2, 2, latency_cycles=100),
+    "one": slice_of(1, 1, latency_cycles=100, segment_bytes=1024),
+    "four": slice_of(4, 4, latency_cycles=100),
     "least": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
     "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3),
 }
-"""As many ports as channels; one of both, with SRAM macros; the least of all; numbers that are no powers of two."""
+"""As many ports as channels, one with SRAM macros; the least of everything; numbers that are no powers of two."""
 
 LINTED = {"odd": GEOMETRIES["odd"], "long": slice_of(2, 2, segment_bytes=4096, beat_bytes=32)}
 
 MODULES: tuple[ModuleType, ...] = (data_path, read_lane, read_path, read_port, striping, write_path)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("geometry", ["two", "one"])
+@pytest.mark.parametrize("geometry", ["two"])
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     params = GEOMETRIES[geometry]
     run_bench(DataPath(params), "data", BENCH, **settings_of(params))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("geometry", ["least", "odd"])
+@pytest.mark.parametrize("geometry", ["one", "least", "odd"])
 def test_bench_of_other_geometries(run_bench: Callable[..., None], geometry: str) -> None:
     params = GEOMETRIES[geometry]
     run_bench(DataPath(params), "data", BENCH, **settings_of(params))
@@ -78,16 +78,14 @@ def test_buffers_are_macros_when_they_are_big(tmp_path: Path) -> None:
     assert (report.memory_bits, report.macro_bits, report.luts) == (2 * LARGEST_INFERRED, 2 * LARGEST_INFERRED, 0)
 
 
-@pytest.mark.nightly
 def test_bench_with_a_memory_of_others(run_bench: Callable[..., None]) -> None:
     params = GEOMETRIES["two"]
     run_bench(DataPath(params), "data", AXIRAM, **settings_of(params))
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("channels", [1, 2, pytest.param(4, marks=pytest.mark.nightly)])
-def test_rates(run_bench: Callable[..., None], channels: int) -> None:
-    params = slice_of(channels, channels, latency_cycles=100)
+@pytest.mark.parametrize("geometry", ["one", "two", pytest.param("four", marks=pytest.mark.nightly)])
+def test_rates(run_bench: Callable[..., None], geometry: str) -> None:
+    params = GEOMETRIES[geometry]
     run_bench(DataPath(params), "data", RATE, **settings_of(params))
 
 
@@ -175,7 +173,6 @@ LONGER = (
 EVERYDAY = [name for name in MUTANTS if name not in LONGER]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)])
 def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     original, good, bad, finder = MUTANTS[name]

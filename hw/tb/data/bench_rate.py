@@ -12,6 +12,9 @@ from hw.tb.scoreboard import CheckError
 READ_TO_ADDRESS, DATA_TO_BEAT = 4, 3
 """Cycles that the read path adds, before memory and behind it."""
 
+LAST_BEAT_WAITS = 3
+"""Cycles, and log2(beat_bytes) more, that the last beat of a segment alone waits for its CRC."""
+
 LAST_BEAT_TO_ADDRESS, ANSWER_TO_LANDED = 2, 2
 """The same for the write path."""
 
@@ -125,6 +128,9 @@ async def unloaded_latency(dut: Any) -> None:
             measured = arrivals[0] - bench.reads.monitor.last_cycle - latency
             if measured != READ_TO_ADDRESS + DATA_TO_BEAT:
                 raise CheckError(f"a READ takes {measured} cycles, expected {READ_TO_ADDRESS + DATA_TO_BEAT}")
+            waited = beats.last_cycle - arrivals[0] - (bench.params.segment_beats - 1)
+            if waited != bench.beat_bytes.bit_length() - 1 + LAST_BEAT_WAITS:
+                raise CheckError(f"the last beat waits {waited} cycles for its CRC")
 
             bench.write(block)
             await bench.settled()

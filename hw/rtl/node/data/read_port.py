@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import Params, crc32c
 from hw.params.striping import Striping
+from hw.rtl.layouts import beat_layout
 from hw.rtl.node.data.layouts import (
     bank_beat_layout,
     lane_read_layout,
@@ -18,7 +19,7 @@ from hw.rtl.node.data.striping import address_of, channel_of
 from hw.rtl.transform import Crc32c
 
 ELASTIC = 16
-"""Beats that can wait for the CRC of their segment: more than its latency, at most 9 cycles for 128-byte beats."""
+"""Beats that can wait for the CRC of their segment: more than the 11 cycles that it takes with 128-byte beats."""
 
 
 class ReadPort(wiring.Component):
@@ -168,6 +169,13 @@ class ReadPort(wiring.Component):
 
         count = Mux(beat.last, entry.count, self._params.memory.beat_bytes)
         same = ("frame", "segment", "end", "stamp", "tag")
+        checked_valid, checked = Signal(), Signal(beat_layout(self._params.memory.beat_bytes))
+        m.d.sync += [
+            checked_valid.eq(move),
+            checked.data.eq(beat.data),
+            checked.last.eq(beat.last),
+            checked.count.eq(count),
+        ]
         m.d.comb += [
             move.eq(valid & elastic.i.ready),
             order.o.ready.eq(move & beat.last),
@@ -176,10 +184,8 @@ class ReadPort(wiring.Component):
             elastic.i.payload.data.eq(beat.data),
             elastic.i.payload.last.eq(beat.last),
             elastic.i.payload.count.eq(count),
-            crc_unit.beats.valid.eq(move),
-            crc_unit.beats.payload.data.eq(beat.data),
-            crc_unit.beats.payload.last.eq(beat.last),
-            crc_unit.beats.payload.count.eq(count),
+            crc_unit.beats.valid.eq(checked_valid),
+            crc_unit.beats.payload.eq(checked),
             crc_unit.crcs.ready.eq(1),
             expected.i.valid.eq(move & beat.last),
             expected.i.payload.crc.eq(beat.crc),
