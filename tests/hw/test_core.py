@@ -177,7 +177,7 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         "t.look_up(op.partition)",
     ),
     "partition of a handle not compared": (blocks, blocks.by_handle, "(~own, Status.DENIED),", ""),
-    "CRC not checked at seal": (blocks, blocks.states, "with m.If(~t.unwound == op.crc):", "with m.If(1):"),
+    "CRC not checked at seal": (blocks, blocks._seal, "with m.Elif(op.crc != frame.crc):", "with m.Elif(0):"),
     "pin not released": (blocks, blocks.unpin, "t.release_slot(t.pins)", ""),
     "second writer granted": (
         allocation,

@@ -112,7 +112,7 @@ def operation_layout(params: Params) -> data.StructLayout:
     - `slot`: the session of ALLOC and CLOSE_SESSION, the pin of UNPIN.
     - `segment`, `count`: of WRITE and READ; LANDED answers `count` writes.
     - `length`: bytes of ALLOC, WRITE (this segment's) and SEAL.
-    - `crc`: of SEAL; of a WRITE, that of the segment padded with zeros.
+    - `crc`: of SEAL; of a WRITE, that of the segment.
     - `pin`, `run`: of LOOKUP. `ok`: of LANDED and READ_DONE.
     - `ring`, `bind`, `partition`, `limits`, `public`, `read_mask`, `live`: of BIND, SET_PARTITION, DROP_PARTITION,
       SET_MODEL; `ring` also of LOST and STEP_PINS.
@@ -159,6 +159,7 @@ def verdict_layout() -> data.StructLayout:
       LOOKUP goes on.
     - `handle`: of LOOKUP (HIT, PENDING) and ALLOC (GRANTED, EXISTS, PENDING); `named`: there is one.
     - `slot`: the session that was opened, or the pin that was given; `pinned`: there is one.
+    - `frame`, `segment`, `count`, `length`: of a READ to be started, the last being the bytes of the block.
     """
     return data.StructLayout(
         {
@@ -172,6 +173,10 @@ def verdict_layout() -> data.StructLayout:
             "named": 1,
             "slot": slot_id_layout(),
             "pinned": 1,
+            "frame": FRAME_BITS,
+            "segment": 16,
+            "count": 16,
+            "length": 32,
         }
     )
 
@@ -193,6 +198,13 @@ def log_layout() -> data.StructLayout:
     )
 
 
+def levels_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what is in use: frames by `State`, pins and sessions."""
+    frames = data.ArrayLayout(bits_for(params.frames), len(State))
+    pins = bits_for(params.rings * params.tables.pins_per_ring)
+    return data.StructLayout({"frames": frames, "pins": pins, "sessions": bits_for(params.tables.sessions)})
+
+
 def session_layout() -> data.StructLayout:
     """Return the layout of a session table entry."""
     return data.StructLayout({"ring": ring_layout()})
@@ -206,7 +218,7 @@ def segments_bits(params: Params) -> int:
 def frame_layout(params: Params) -> data.StructLayout:
     """Return the layout of a row of the frame table; the fields are those of `pymodel.spec.state.Frame`.
 
-    `whole`: no short segment has been appended. `crc` is that of the accepted bytes padded to whole segments.
+    `whole`: no short segment has been appended. `crc` is that of the accepted bytes.
     `place`: where the block's tag is in the CAM.
     """
     tables = params.tables

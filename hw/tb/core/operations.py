@@ -69,7 +69,7 @@ class Encoder:
                 "last": int(item == len(parts) - 1),
                 "segment": fit(command.segment + item, 16),
                 "length": len(part),
-                "crc": google_crc32c.value(bytes(part).ljust(size, b"\0")),
+                "crc": google_crc32c.value(bytes(part)),
             }
             for item, part in enumerate(parts)
         ]

@@ -1,6 +1,7 @@
 """LOOKUP, WRITE, SEAL, ABORT, READ, UNPIN, DROP: the judgements of `pymodel.spec.blocks` (ALLOC has its own file)."""
 
 from amaranth import Array, Module, Mux, Signal, Value
+from amaranth.utils import exact_log2
 
 from hw.params import crc32c
 from hw.params.protocol import Status
@@ -20,6 +21,7 @@ def drop(m: Module, t: Tables, e: Emission, *, seal: Status = Status.STALE, **ch
     """As `drain`, of a block whose tag is left to be overwritten."""
     t.write_frame(state=State.DRAINING, sealing=0, **changes)
     t.note_evictable()
+    m.d.comb += t.discard.eq(t.writing)
     with m.If(t.writing & t.frame.sealing):
         e.answer_seal(seal)
     drained(m, t, e)
@@ -66,29 +68,39 @@ def by_handle(t: Tables) -> tuple[Value, Value]:
 
 
 def _write(m: Module, t: Tables, e: Emission) -> None:
-    """Segment `item` of a WRITE is appended at `accepted`."""
+    """Segment `item` of a WRITE is appended at `accepted`; a short one takes longer, for its CRC."""
     frame = t.frame
     op = t.op
     refused, refusal = by_handle(t)
-    end = op.segment * t.params.memory.segment_bytes + op.length
+    size = t.params.memory.segment_bytes
+    end = op.segment * size + op.length
     with m.If(refused):
         e.answer(refusal)
     with m.Elif((op.segment + ~frame.whole > frame.accepted) | (end > frame.bound)):
         e.answer(Status.RANGE)
     with m.Elif(op.segment != frame.accepted):
         e.answer(Status.WRITE_ONCE)
+    with m.Elif(op.length != size):
+        m.d.sync += [t.advanced.eq(frame.crc), t.advancing.eq(0)]
+        m.next = "ADVANCE"
     with m.Else():
-        t.write_frame(
-            accepted=frame.accepted + 1,
-            length=end,
-            whole=op.length == t.params.memory.segment_bytes,
-            crc=t.padded_crc(),
-        )
-        e.answer(Status.OK, complete=op.last)
+        _append(t, e, t.product(crc32c.zeros(size), frame.crc))
+
+
+def _append(t: Tables, e: Emission, advanced: Value) -> None:
+    """The segment joins the block, whose CRC has been advanced by the segment's length."""
+    frame, op, size = t.frame, t.op, t.params.memory.segment_bytes
+    t.write_frame(
+        accepted=frame.accepted + 1,
+        length=op.segment * size + op.length,
+        whole=op.length == size,
+        crc=advanced ^ op.crc,
+    )
+    e.answer(Status.OK, complete=op.last)
 
 
 def _seal(m: Module, t: Tables, e: Emission) -> None:
-    """The length is declared; the CRC of the padded block is unwound before it is compared."""
+    """The length is declared, and the CRC; the done bit waits for memory."""
     frame = t.frame
     op = t.op
     refused, refusal = by_handle(t)
@@ -98,9 +110,14 @@ def _seal(m: Module, t: Tables, e: Emission) -> None:
         e.answer(Status.WRITE_ONCE)
     with m.Elif(op.length != frame.length):
         e.answer(Status.INCOMPLETE)
+    with m.Elif(op.crc != frame.crc):
+        drain(m, t, e)
+        e.answer(Status.CRC)
     with m.Else():
-        m.d.sync += [t.unwound.eq(~frame.crc), t.padding.eq(-frame.length), t.unwinding.eq(0)]
-        m.next = "UNWIND"
+        t.write_frame(sealing=1, sealing_stamp=op.stamp, sealing_tag=op.tag, bound=frame.length)
+        with m.If(frame.answered == frame.accepted):
+            e.follow(Kind.SEALED)
+        e.wait()
 
 
 def _abort(m: Module, t: Tables, e: Emission) -> None:
@@ -202,9 +219,8 @@ def _lookup(m: Module, t: Tables, e: Emission) -> None:
 
 
 def states(m: Module, t: Tables, e: Emission) -> None:
-    """PROBE: the next public partition of a LOOKUP. UNWIND: takes the padding out of a CRC, a bit of its length a
-    cycle. SEAL: decides."""
-    frame, op = t.frame, t.op
+    """PROBE: the next public partition of a LOOKUP. ADVANCE: the CRC of a block, by the zeros of a short segment, a bit
+    of its length a cycle. APPEND: the short segment joins it."""
     with m.State("PROBE"):
         lowest = Signal.like(t.unasked)
         number = Signal(range(len(t.unasked)))
@@ -216,21 +232,14 @@ def states(m: Module, t: Tables, e: Emission) -> None:
         t.look_up(number)
         m.next = "CAM"
 
-    with m.State("UNWIND"):
-        bits = len(t.padding)
-        steps = Array(t.product(crc32c.zeros(-1 << i), t.unwound) for i in range(bits))
-        with m.If(t.padding.bit_select(t.unwinding, 1)):
-            m.d.sync += t.unwound.eq(steps[t.unwinding])
-        m.d.sync += t.unwinding.eq(t.unwinding + 1)
-        with m.If(t.unwinding == bits - 1):
-            m.next = "SEAL"
+    with m.State("ADVANCE"):
+        bits = exact_log2(t.params.memory.segment_bytes)
+        steps = Array(t.product(crc32c.zeros(1 << i), t.advanced) for i in range(bits))
+        with m.If(t.op.length.bit_select(t.advancing, 1)):
+            m.d.sync += t.advanced.eq(steps[t.advancing])
+        m.d.sync += t.advancing.eq(t.advancing + 1)
+        with m.If(t.advancing == bits - 1):
+            m.next = "APPEND"
 
-    with m.State("SEAL"):
-        with m.If(~t.unwound == op.crc):
-            t.write_frame(sealing=1, sealing_stamp=op.stamp, sealing_tag=op.tag, bound=frame.length)
-            with m.If(frame.answered == frame.accepted):
-                e.follow(Kind.SEALED)
-            e.wait()
-        with m.Else():
-            drain(m, t, e)
-            e.answer(Status.CRC)
+    with m.State("APPEND"):
+        _append(t, e, t.advanced)

@@ -6,10 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params.params import Params
 from hw.params.toeplitz import diagonal_bits
+from hw.rtl.layouts import cam_event_layout, frame_bits
 from hw.rtl.node.core import allocation, blocks, control, internal, streaming
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import Kind, log_layout, operation_layout, verdict_layout
+from hw.rtl.node.layouts import Kind, levels_layout, log_layout, operation_layout, verdict_layout
 
 
 class Core(wiring.Component):
@@ -39,6 +40,14 @@ class Core(wiring.Component):
         What was decided, for each command's item; none for internal operations but what they complete.
     log : Out, stream of `log_layout()`
         The order log.
+    discards : Out, stream of frame numbers, always ready
+        The block that was being written in this frame has been given up.
+    cam_events : Out, stream of `cam_event_layout(params)`, always ready
+        What the scrubber of the CAM has found.
+    started : Out(1)
+        An epoch is set.
+    levels : Out, `levels_layout(params)`
+        What is in use.
     evicted, refused, stalled : Out(1)
         A block was evicted; the CAM had no place; the hand moved further than usual: each for one cycle an event.
 
@@ -77,6 +86,10 @@ class Core(wiring.Component):
                 "operations": In(stream.Signature(operation_layout(params))),
                 "verdicts": Out(stream.Signature(verdict_layout())),
                 "log": Out(stream.Signature(log_layout())),
+                "discards": Out(stream.Signature(frame_bits(params), always_ready=True)),
+                "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
+                "started": Out(1),
+                "levels": Out(levels_layout(params)),
                 "evicted": Out(1),
                 "refused": Out(1),
                 "stalled": Out(1),
@@ -92,6 +105,12 @@ class Core(wiring.Component):
         m.d.comb += [
             t.cam.diagonals.eq(self.diagonals),
             self.ready.eq(Cat(t.cam.requests.ready, t.frames_ready, *(part.ready for part in parts)).all()),
+            self.discards.valid.eq(t.discard),
+            self.discards.payload.eq(t.index),
+            self.cam_events.valid.eq(t.cam.events.valid),
+            self.cam_events.payload.eq(t.cam.events.payload),
+            self.started.eq(t.epoch != 0),
+            self.levels.eq(t.levels()),
             self.evicted.eq(t.evicted),
             self.refused.eq(t.refused),
             self.stalled.eq(t.replacement.clock.stalled),

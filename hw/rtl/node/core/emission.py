@@ -71,6 +71,10 @@ class Emission:
             verdict.complete.eq(complete),
             verdict.named.eq(0),
             verdict.pinned.eq(0),
+            verdict.frame.eq(t.index),
+            verdict.segment.eq(op.segment),
+            verdict.count.eq(op.count),
+            verdict.length.eq(t.frame.length),
             self._say.eq(1),
             t.stopped.eq((op.kind == Kind.LOOKUP) & Value.cast(complete) & ~op.last),
         ]

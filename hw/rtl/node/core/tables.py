@@ -9,7 +9,7 @@ from hw.params.params import Params
 from hw.params.protocol import Status
 from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
 from hw.rtl.node.cam import Cam
-from hw.rtl.node.layouts import State, frame_layout, operation_layout, session_layout
+from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, session_layout
 from hw.rtl.node.replacement import Replacement
 from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
@@ -72,6 +72,7 @@ class Tables:
         self.frame = self._read.data
         self.owner = self.sessions.entry
         self.row = Signal(frame_layout(params))
+        self.state_before = Signal(State)
         self._derive()
         self._initialise(m)
 
@@ -85,11 +86,10 @@ class Tables:
         self.probing, self.pending = Signal(), Signal()
         self.pending_frame = Signal(frame_bits(params))
         self.pending_generation = Signal(tables.generation_bits)
-        self.unwound = Signal(crc32c.WIDTH)
-        self.padding = Signal(exact_log2(params.memory.segment_bytes))
-        self.unwinding = Signal(range(exact_log2(params.memory.segment_bytes)))
+        self.advanced = Signal(crc32c.WIDTH)
+        self.advancing = Signal(range(exact_log2(params.memory.segment_bytes)))
         self.chosen = Signal(frame_bits(params))
-        self.evicted, self.refused = Signal(), Signal()
+        self.evicted, self.refused, self.discard = Signal(), Signal(), Signal()
         self.ring_hand = Signal(range(params.rings))
         self.pin_hand = Signal(range(tables.pins_per_ring))
         self.session_hand = Signal(range(tables.sessions))
@@ -111,6 +111,7 @@ class Tables:
         self.worn = Signal()
         m.d.comb += [
             self.row.eq(frame),
+            self.state_before.eq(frame.state),
             self._read.en.eq(0),
             self._write.data.eq(self.row),
             self._write.addr.eq(self.index),
@@ -131,6 +132,17 @@ class Tables:
             ),
             self.owned.eq(self.owner.ring == self.op.stamp),
         ]
+
+    def levels(self) -> data.View:
+        """What is in use, counted as it changes."""
+        m, params = self.m, self.params
+        levels = Signal(levels_layout(params), init={"frames": [params.frames]})
+        with m.If(self.frames_ready & self._write.en):
+            for state, count in zip(State, levels.frames, strict=True):
+                m.d.sync += count.eq(count + (self.row.state == state) - (self.state_before == state))
+        for table, count in ((self.pins, levels.pins), (self.sessions, levels.sessions)):
+            m.d.sync += count.eq(count + (table.op == SlotOp.TAKE) - (table.op == SlotOp.RELEASE))
+        return levels
 
     def _initialise(self, m: Module) -> None:
         """Every frame FREE, in generation 0."""
@@ -186,6 +198,7 @@ class Tables:
             self._write.en.eq(1),
             self._write.addr.eq(index),
             self.row.eq(row),
+            self.state_before.eq(row.state),
             self.row.pins.eq(pins),
             words.mark.eq(1),
             words.frame.eq(index),
@@ -257,11 +270,6 @@ class Tables:
         lost = self.rings[self.ring_index(self.owner.ring)].lost
         known = self.sessions.used & (self.sessions.generation == generation)
         return Mux(known, Mux(self.owned, Mux(lost, Status.STALE, Status.OK), Status.DENIED), Status.STALE)
-
-    def padded_crc(self) -> Value:
-        """The CRC of the block with the segment of this WRITE appended, each padded to whole segments."""
-        shift = crc32c.zeros(self.params.memory.segment_bytes)
-        return self.product(shift, self.frame.crc) ^ self.op.crc
 
     @staticmethod
     def product(matrix: crc32c.Matrix, vector: Value) -> Value:
