@@ -38,6 +38,19 @@ class MemoryParams(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkParams(Section):
+    """What is buffered at both ends of the link of a port; each buffer gives its credits."""
+
+    section: ClassVar[str] = "link"
+    commands: int = param(16, "commands that wait at a port, besides the keys of one LOOKUP", low=2, high=256)
+    write_segments: int = param(4, "segments of write data that wait at a port", low=2, high=64)
+    answers: int = param(64, "answers that a port may be owed, if one LOOKUP needs no more", low=4, high=4096)
+    response_flits: int = param(16, "buffer for completions at the requester", low=2, high=1024, unit="flits")
+    data_flits: int = param(64, "buffer for read data at the requester", low=2, high=4096, unit="flits")
+    message_flits: int = param(4, "buffer for messages at each end", low=2, high=1024, unit="flits")
+
+
+@dataclass(frozen=True, kw_only=True)
 class CamParams(Section):
     """Geometry of the block CAM; one bank with one set is a true CAM."""
 
@@ -113,6 +126,7 @@ class Params:
     """All parameters. Raises ParameterError for a value out of range or a contradiction."""
 
     memory: MemoryParams = field(default_factory=MemoryParams)
+    link: LinkParams = field(default_factory=LinkParams)
     cam: CamParams = field(default_factory=CamParams)
     pools: tuple[PoolParams, ...] = (PoolParams(),)
     tables: TableParams = field(default_factory=TableParams)
@@ -199,6 +213,15 @@ class Params:
         """Segments that ``length`` bytes need."""
         return -(-length // self.memory.segment_bytes)
 
+    def flits(self, size: int) -> int:
+        """Flits that ``size`` bytes need; a flit carries a beat."""
+        return -(-size // self.memory.beat_bytes)
+
+    @property
+    def answers(self) -> int:
+        """Answers that a port may be owed: those of one LOOKUP at least."""
+        return max(self.link.answers, self.tables.lookup_keys)
+
     @property
     def write_bursts(self) -> int:
         """Writes in flight on a channel, each with an AXI ID: 1.25 x latency in beats, and the one being sent."""
@@ -231,6 +254,7 @@ class Params:
 
 TINY = Params(
     memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=2, latency_cycles=32, waiting_reads=2),
+    link=LinkParams(commands=2, write_segments=2, answers=4, response_flits=4, data_flits=8, message_flits=2),
     cam=CamParams(banks=2, ways=2, sets=2),
     pools=(PoolParams(frame_bytes=4096, frames=4),),
     tables=TableParams(

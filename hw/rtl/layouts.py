@@ -4,6 +4,15 @@ from amaranth.lib import data, enum
 from amaranth.utils import bits_for
 
 from hw.params import Params
+from hw.params.protocol import (
+    EPOCH_BITS,
+    FRAME_BITS,
+    FRAME_GENERATION_BITS,
+    NODE_BITS,
+    SLICE_BITS,
+    SLOT_BITS,
+    SLOT_GENERATION_BITS,
+)
 from hw.params.toeplitz import tag_bits
 
 
@@ -15,6 +24,24 @@ def beat_layout(beat_bytes: int) -> data.StructLayout:
     - `last`: the segment ends here.
     """
     return data.StructLayout({"data": 8 * beat_bytes, "count": bits_for(beat_bytes), "last": 1})
+
+
+def handle_layout() -> data.StructLayout:
+    """Return the layout of a handle, as `hw.params.protocol.Handle.pack` packs it."""
+    return data.StructLayout(
+        {
+            "epoch": EPOCH_BITS,
+            "generation": FRAME_GENERATION_BITS,
+            "frame": FRAME_BITS,
+            "slice": SLICE_BITS,
+            "node": NODE_BITS,
+        }
+    )
+
+
+def slot_id_layout() -> data.StructLayout:
+    """Return the layout of a pin or session id, as `hw.params.protocol.SlotId.pack` packs it."""
+    return data.StructLayout({"generation": SLOT_GENERATION_BITS, "slot": SLOT_BITS})
 
 
 class CamOp(enum.Enum, shape=1):  # type: ignore[call-arg]

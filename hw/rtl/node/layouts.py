@@ -9,17 +9,13 @@ from hw.params.params import Params
 from hw.params.protocol import (
     EPOCH_BITS,
     FRAME_BITS,
-    FRAME_GENERATION_BITS,
-    NODE_BITS,
-    SLICE_BITS,
     SLOT_BITS,
-    SLOT_GENERATION_BITS,
     TAG_BITS,
     FrameState,
     Opcode,
 )
 from hw.params.toeplitz import tag_bits
-from hw.rtl.layouts import frame_bits, place_layout
+from hw.rtl.layouts import frame_bits, handle_layout, place_layout, slot_id_layout
 
 
 class Kind(IntEnum):
@@ -75,24 +71,6 @@ class State(IntEnum):
 def ring_layout() -> data.StructLayout:
     """Return the layout of a stamp; `registers`: the command came through AXI4-Lite."""
     return data.StructLayout({"ring": 4, "port": 4, "registers": 1})
-
-
-def handle_layout() -> data.StructLayout:
-    """Return the layout of a handle, as `hw.params.protocol.Handle.pack` packs it."""
-    return data.StructLayout(
-        {
-            "epoch": EPOCH_BITS,
-            "generation": FRAME_GENERATION_BITS,
-            "frame": FRAME_BITS,
-            "slice": SLICE_BITS,
-            "node": NODE_BITS,
-        }
-    )
-
-
-def slot_id_layout() -> data.StructLayout:
-    """Return the layout of a pin or session id, as `hw.params.protocol.SlotId.pack` packs it."""
-    return data.StructLayout({"generation": SLOT_GENERATION_BITS, "slot": SLOT_BITS})
 
 
 def limits_layout(params: Params) -> data.StructLayout:

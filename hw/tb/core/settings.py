@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from hw.params.params import CamParams, MemoryParams, Params, PoolParams, ReplayParams, TableParams
+from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, ReplayParams, TableParams
 
 
 def settings_of(params: Params) -> dict[str, Any]:
@@ -15,6 +15,7 @@ def params_of(settings: dict[str, Any]) -> Params:
     """The parameters that were put into the settings."""
     return Params(
         memory=MemoryParams(**settings["memory"]),
+        link=LinkParams(**settings["link"]),
         cam=CamParams(**settings["cam"]),
         pools=tuple(PoolParams(**pool) for pool in settings["pools"]),
         tables=TableParams(**settings["tables"]),

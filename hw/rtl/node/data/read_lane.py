@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.params import Params
+from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_read, is_error
-from hw.rtl.node.data.arbiter import next_in_turn
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
 

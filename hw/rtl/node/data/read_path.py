@@ -7,8 +7,8 @@ from amaranth.utils import exact_log2
 
 from hw.params import Params
 from hw.params.striping import Striping
+from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import axi4_read
-from hw.rtl.node.data.arbiter import next_in_turn
 from hw.rtl.node.data.layouts import read_beat_layout, read_done_layout, read_layout, read_widths
 from hw.rtl.node.data.read_lane import ReadLane
 from hw.rtl.node.data.read_port import ReadPort

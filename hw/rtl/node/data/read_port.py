@@ -14,8 +14,8 @@ from hw.rtl.node.data.layouts import (
     read_done_layout,
     read_plan_layout,
 )
-from hw.rtl.node.data.queue import Queue
 from hw.rtl.node.data.striping import address_of, channel_of
+from hw.rtl.queue import Queue
 from hw.rtl.transform import Crc32c
 
 ELASTIC = 16

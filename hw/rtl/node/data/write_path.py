@@ -9,9 +9,9 @@ from hw.params.striping import Striping
 from hw.rtl.axi import axi4_write
 from hw.rtl.layouts import beat_layout, frame_bits
 from hw.rtl.node.data.layouts import landed_layout, lane_beat_layout, write_segment_layout, write_widths
-from hw.rtl.node.data.queue import Queue
 from hw.rtl.node.data.striping import address_of, channel_of, first_number
 from hw.rtl.node.data.write_lane import HELD, WriteLane
+from hw.rtl.queue import Queue
 
 
 class WritePath(wiring.Component):
