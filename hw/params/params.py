@@ -34,7 +34,7 @@ class MemoryParams(Section):
     read_segments: int = param(
         0, "reads in flight for a port on a channel, each with buffer and AXI ID; 0: by the latency", low=0, high=64
     )
-    waiting_reads: int = param(4, "READs that wait at a port", low=2, high=64)
+    waiting_reads: int = param(32, "READs under way at a port", low=2, high=64)
 
 
 @dataclass(frozen=True, kw_only=True)

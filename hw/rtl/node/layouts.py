@@ -74,8 +74,11 @@ def ring_layout() -> data.StructLayout:
 
 
 def limits_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what limits a partition's use: its pool, and quota and guarantee in frames."""
-    count = bits_for(params.frames)
+    """Return the layout of what limits a partition's use: its pool, and quota and guarantee in frames.
+
+    The largest number of frames that fits is more than there are: whoever asks for that or more asks for too much.
+    """
+    count = bits_for(params.frames + 1)
     return data.StructLayout({"pool": bits_for(len(params.pools) - 1), "quota": count, "guarantee": count})
 
 
@@ -131,7 +134,7 @@ def operation_layout(params: Params) -> data.StructLayout:
 def verdict_layout() -> data.StructLayout:
     """Return the layout of what the slice says of an operation.
 
-    - `kind`, `stamp`, `tag`, `item`: of which.
+    - `kind`, `stamp`, `tag`, `item`, `run`: of which.
     - `status`: as `hw.params.protocol.Status`.
     - `complete`: the command has ended; without it, a WRITE's segment is to be stored, a READ to be started, or a
       LOOKUP goes on.
@@ -145,6 +148,7 @@ def verdict_layout() -> data.StructLayout:
             "stamp": ring_layout(),
             "tag": TAG_BITS,
             "item": 16,
+            "run": 1,
             "status": 5,
             "complete": 1,
             "handle": handle_layout(),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import google_crc32c
+from amaranth.utils import bits_for
 
 from hw.params import commands as c
 from hw.params import orderlog as log
@@ -94,7 +95,8 @@ class Encoder:
             case c.Bind(ring, to):
                 return self._bind(ring, to)
             case c.SetPartition(partition, pool, quota, guarantee, public, read_mask):
-                limits = {"pool": pool, "quota": quota, "guarantee": guarantee}
+                most = (1 << bits_for(self._params.frames + 1)) - 1
+                limits = {"pool": pool, "quota": min(quota, most), "guarantee": min(guarantee, most)}
                 return {"partition": partition, "limits": limits, "public": int(public), "read_mask": read_mask}
             case c.DropPartition(partition):
                 return {"partition": partition}

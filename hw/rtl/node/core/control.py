@@ -167,6 +167,7 @@ def _bind(m: Module, t: Tables, e: Emission) -> None:
             target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
             target.partition.eq(op.partition),
         ]
+        m.d.comb += t.rebound.eq(1)
         e.answer(Status.OK)
     with m.Else():
         m.d.sync += target.lost.eq(target.lost | in_use)

@@ -10,7 +10,7 @@ from hw.rtl.layouts import cam_event_layout, frame_bits
 from hw.rtl.node.core import allocation, blocks, control, internal, streaming
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import Kind, levels_layout, log_layout, operation_layout, verdict_layout
+from hw.rtl.node.layouts import Kind, levels_layout, log_layout, operation_layout, ring_layout, verdict_layout
 
 
 class Core(wiring.Component):
@@ -44,6 +44,8 @@ class Core(wiring.Component):
         The block that was being written in this frame has been given up.
     cam_events : Out, stream of `cam_event_layout(params)`, always ready
         What the scrubber of the CAM has found.
+    rebound : Out, stream of `ring_layout()`, always ready
+        This ring has been bound anew, or unbound.
     started : Out(1)
         An epoch is set.
     levels : Out, `levels_layout(params)`
@@ -88,6 +90,7 @@ class Core(wiring.Component):
                 "log": Out(stream.Signature(log_layout())),
                 "discards": Out(stream.Signature(frame_bits(params), always_ready=True)),
                 "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
+                "rebound": Out(stream.Signature(ring_layout(), always_ready=True)),
                 "started": Out(1),
                 "levels": Out(levels_layout(params)),
                 "evicted": Out(1),
@@ -109,6 +112,8 @@ class Core(wiring.Component):
             self.discards.payload.eq(t.index),
             self.cam_events.valid.eq(t.cam.events.valid),
             self.cam_events.payload.eq(t.cam.events.payload),
+            self.rebound.valid.eq(t.rebound),
+            self.rebound.payload.eq(t.op.ring),
             self.started.eq(t.epoch != 0),
             self.levels.eq(t.levels()),
             self.evicted.eq(t.evicted),

@@ -65,7 +65,7 @@ class Emission:
         """The command in hand gets a verdict, and enters the log."""
         m, t, op, verdict = self._m, self._t, self._t.op, self._verdict
         lost = ~op.stamp.registers & t.ring.lost & Value.cast(complete) & (status != Status.INVALID)
-        m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item")]
+        m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item", "run")]
         m.d.sync += [
             verdict.status.eq(Mux(lost, Status.UNAVAILABLE, status)),
             verdict.complete.eq(complete),

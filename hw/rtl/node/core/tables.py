@@ -89,7 +89,7 @@ class Tables:
         self.advanced = Signal(crc32c.WIDTH)
         self.advancing = Signal(range(exact_log2(params.memory.segment_bytes)))
         self.chosen = Signal(frame_bits(params))
-        self.evicted, self.refused, self.discard = Signal(), Signal(), Signal()
+        self.evicted, self.refused, self.discard, self.rebound = Signal(), Signal(), Signal(), Signal()
         self.ring_hand = Signal(range(params.rings))
         self.pin_hand = Signal(range(tables.pins_per_ring))
         self.session_hand = Signal(range(tables.sessions))

@@ -1,0 +1,189 @@
+"""A port: the node's end of a link, and the commands, data and answers of its requester."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.rtl.fabric import Channel, Receiver, Transmitter, link
+from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
+from hw.rtl.layouts import beat_layout
+from hw.rtl.node.data.layouts import read_beat_layout, write_segment_layout
+from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
+from hw.rtl.node.port.answers import Answers
+from hw.rtl.node.port.arrivals import Arrivals
+from hw.rtl.node.port.mover import Mover
+from hw.rtl.node.port.reader import CommandReader
+
+
+class Port(wiring.Component):
+    """One port of a slice.
+
+    Parameters
+    ----------
+    params
+        Section `link`, and the widths of everything.
+    number
+        Of the port: half of the stamp.
+
+    Interface
+    ---------
+    link : In, `link(params)`
+        The requester.
+    operations, expired, rebound : as of `CommandReader`
+    verdict_valid, verdict : In, `verdict_layout()`
+        What the core says of a command of this port; always taken.
+    segments, beats : Out, streams of `write_segment_layout(params)` and `beat_layout(beat_bytes)`
+        Write data that the core has accepted.
+    read_beats : In, stream of `read_beat_layout(params)`
+        Data of READs of this port.
+    losses : Out, stream of ring numbers
+        Rings that the requester has lost.
+    refused : Out(1)
+        A command has expired, for one cycle: answered UNAVAILABLE, here.
+    moving : Out(1)
+        Write data that the core has decided of is still here.
+    drain : In(1)
+        Take the data of READs, and send none.
+
+    Latency and throughput
+    ----------------------
+    From flit to operation four cycles, from verdict to flit two, from a beat of read data to its flit one. A flit a
+    cycle each way.
+
+    Ordering and stalls
+    -------------------
+    Commands in order, as `CommandReader` says. Answers in the order of verdicts, data in that of READs; the two share
+    the link in turn, and neither waits for the other. A requester that gives no credits stops its own port alone.
+
+    Reset and errors
+    ----------------
+    Reset forgets everything; both ends of the link have to be reset.
+
+    Invariants
+    ----------
+    Part of 4 and 10.
+
+    Counters
+    --------
+    None.
+    """
+
+    def __init__(self, params: Params, *, number: int):
+        self._params = params
+        self._number = number
+        beats = stream.Signature(beat_layout(params.memory.beat_bytes))
+        super().__init__(
+            {
+                "link": In(link(params)),
+                "operations": Out(stream.Signature(operation_layout(params))),
+                "expired": Out(1),
+                "rebound": In(params.tables.rings_per_port),
+                "verdict_valid": In(1),
+                "verdict": In(verdict_layout()),
+                "segments": Out(stream.Signature(write_segment_layout(params))),
+                "beats": Out(beats),
+                "read_beats": In(stream.Signature(read_beat_layout(params))),
+                "losses": Out(stream.Signature(4)),
+                "refused": Out(1),
+                "moving": Out(1),
+                "drain": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self._params
+        buffers = to_node_buffers(params)
+        m.submodules.receiver = receiver = Receiver(params, buffers)
+        m.submodules.transmitter = transmitter = Transmitter(params, from_node_buffers(params))
+        m.submodules.reader = reader = CommandReader(params, port=self._number)
+        m.submodules.arrivals = arrivals = Arrivals(params, buffer=buffers[Channel.DATA])
+        m.submodules.mover = mover = Mover(params)
+        m.submodules.answers = answers = Answers(params)
+        wiring.connect(m, transmitter.lane, wiring.flipped(self.link.from_node))
+        wiring.connect(m, receiver.request, reader.requests)
+        wiring.connect(m, reader.operations, wiring.flipped(self.operations))
+        wiring.connect(m, reader.moves, mover.moves)
+        wiring.connect(m, arrivals.segments, reader.segments)
+        wiring.connect(m, mover.segments, wiring.flipped(self.segments))
+        wiring.connect(m, mover.beats, wiring.flipped(self.beats))
+        wiring.connect(m, answers.flits, transmitter.response)
+
+        # Data is put into shape on its way into the buffer.
+        arriving, flit = self.link.to_node.valid, self.link.to_node.flit
+        m.d.comb += [
+            arrivals.valid.eq(arriving & (flit.channel == Channel.DATA)),
+            receiver.lane.valid.eq(arriving),
+            receiver.lane.flit.eq(flit),
+            self.link.to_node.credits.eq(receiver.lane.credits),
+            mover.buffered.valid.eq(receiver.data.valid),
+            receiver.data.ready.eq(mover.buffered.ready),
+        ]
+        for name, _ in beat_layout(params.memory.beat_bytes):
+            m.d.comb += [
+                arrivals.beat[name].eq(flit[name]),
+                mover.buffered.payload[name].eq(receiver.data.payload[name]),
+            ]
+        with m.If(arrivals.valid):
+            m.d.comb += [receiver.lane.flit[name].eq(arrivals.shaped[name]) for name in ("count", "last")]
+
+        m.d.comb += [
+            reader.arriving.eq(arriving & (flit.channel == Channel.REQUEST)),
+            reader.arriving_ring.eq(flit.ring),
+            reader.arriving_last.eq(flit.last),
+            reader.rebound.eq(self.rebound),
+            reader.verdict_valid.eq(self.verdict_valid),
+            reader.verdict.eq(self.verdict),
+            self.expired.eq(reader.expired),
+            self.losses.valid.eq(receiver.message.valid),
+            self.losses.payload.eq(receiver.message.payload.ring),
+            receiver.message.ready.eq(self.losses.ready),
+        ]
+        self._answer(m, reader, answers)
+
+        sent, read = transmitter.data.payload, self.read_beats.payload
+        m.d.comb += [
+            transmitter.data.valid.eq(self.read_beats.valid & ~self.drain),
+            self.read_beats.ready.eq(transmitter.data.ready | self.drain),
+            self.refused.eq(reader.refusals.valid & reader.refusals.ready),
+            self.moving.eq(mover.moving),
+        ]
+        m.d.comb += [sent.ring.eq(read.stamp.ring), sent.port.eq(self._number)]
+        shared = ("tag", "segment", "end", "ok", "crc", "data", "count", "last")
+        m.d.comb += [sent[name].eq(read[name]) for name in shared]
+        return m
+
+    def _answer(self, m: Module, reader: CommandReader, answers: Answers) -> None:
+        """Verdicts become answers, but for what is no end of a command and no key; keep the number of those owed."""
+        verdict, answer = self.verdict, answers.answers.payload
+        response, is_lookup = answer.response, verdict.kind == Kind.LOOKUP
+        told = Signal()
+        m.d.comb += [
+            told.eq(self.verdict_valid & (verdict.complete | is_lookup)),
+            answers.answers.valid.eq(told | reader.refusals.valid),
+            reader.refusals.ready.eq(~told),
+            answer.eq(reader.refusals.payload),
+        ]
+        with m.If(told):
+            m.d.comb += [
+                answer.ring.eq(verdict.stamp.ring),
+                answer.tag.eq(verdict.tag),
+                response.status.eq(verdict.status),
+                response.complete.eq(verdict.complete),
+                response.named.eq(verdict.named),
+                response.pinned.eq(verdict.pinned),
+                response.item.eq(verdict.item),
+                response.slot.eq(verdict.slot),
+                response.handle.eq(Mux(verdict.named, verdict.handle.as_value(), 0)),
+            ]
+
+        # A LOOKUP is owed an answer a key, and nothing else is owed any while it is: counted as they come.
+        most = self._params.answers
+        owed = Signal(range(most + 1))
+        asked = self.operations.valid & self.operations.ready
+        asked_one = asked & (self.operations.payload.kind != Kind.LOOKUP)
+        refused_lookup = asked & self.expired & (self.operations.payload.kind == Kind.LOOKUP)
+        quiet = self.verdict_valid & ~told
+        m.d.comb += reader.room.eq(most - owed)
+        m.d.sync += owed.eq(owed + asked_one + refused_lookup + (told & is_lookup) - quiet - answers.left)

@@ -1,0 +1,147 @@
+"""What a slice tells its registers: what happened in this cycle, and what is to be logged."""
+
+from amaranth import Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.params import Params
+from hw.params.protocol import Status
+from hw.params.registers import ErrorKind
+from hw.rtl.arbiter import next_in_turn
+from hw.rtl.csr.control import counts_layout
+from hw.rtl.csr.layouts import ERROR_ENTRY
+from hw.rtl.layouts import cam_event_layout
+from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
+from hw.rtl.queue import Queue
+
+WAITING = 4
+"""Errors of one source that wait to be logged; more of them in a row are counted, not logged."""
+
+
+def happened_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what happens besides verdicts: events of one cycle, and commands refused by ports."""
+    return data.StructLayout({"evicted": 1, "stalled": 1, "no_place": 1, "refused": bits_for(params.tables.ports)})
+
+
+class Reports(wiring.Component):
+    """Counts, and puts errors into words.
+
+    Parameters
+    ----------
+    params
+        Widths.
+
+    Interface
+    ---------
+    verdict_valid, verdict : In, `verdict_layout()`
+    entry_valid, entry : In, `log_layout()`
+    cam_event_valid, cam_event : In, `cam_event_layout(params)`
+    happened : In, `happened_layout(params)`
+        What the core has said in this cycle.
+    counts : Out, `counts_layout()`
+        As `SliceControl` takes them.
+    errors : Out, stream of `ERROR_ENTRY`; always taken
+
+    Latency and throughput
+    ----------------------
+    Counts one cycle, errors two.
+
+    Ordering and stalls
+    -------------------
+    Errors of one source in order; sources take turns.
+
+    Reset and errors
+    ----------------
+    Reset forgets what waits to be logged.
+
+    Invariants and counters
+    -----------------------
+    None. A completion is counted by its status; that of a LOOKUP in bitmap mode is OK, whatever its last key's is.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        super().__init__(
+            {
+                "verdict_valid": In(1),
+                "verdict": In(verdict_layout()),
+                "entry_valid": In(1),
+                "entry": In(log_layout()),
+                "cam_event_valid": In(1),
+                "cam_event": In(cam_event_layout(params)),
+                "happened": In(happened_layout(params)),
+                "counts": Out(counts_layout()),
+                "errors": Out(stream.Signature(ERROR_ENTRY)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        verdict, happened, counts = self.verdict, self.happened, self.counts
+        answered = verdict.status.matches(Status.HIT, Status.MISS, Status.PENDING)
+        bitmap = (verdict.kind == Kind.LOOKUP) & ~verdict.run & answered
+        for status in Status:
+            is_status = Signal(name=f"is_{status.name.lower()}")
+            m.d.comb += is_status.eq((verdict.status == status) & ~bitmap)
+            if status is Status.OK:
+                m.d.comb += is_status.eq((verdict.status == status) | bitmap)
+            ended = self.verdict_valid & verdict.complete & is_status
+            refused = happened.refused if status is Status.UNAVAILABLE else 0
+            m.d.sync += counts[f"status_{status.name.lower()}"].eq(ended + refused)
+        m.d.sync += [
+            counts.evictions.eq(happened.evicted),
+            counts.replacement_stall_steps.eq(happened.stalled),
+            counts.cam_refusals.eq(happened.no_place),
+            counts.cam_ecc_corrected.eq(self.cam_event_valid & ~self.cam_event.uncorrectable),
+            counts.cam_ecc_uncorrected.eq(self.cam_event_valid & self.cam_event.uncorrectable),
+        ]
+        self._log(m)
+        return m
+
+    def _log(self, m: Module) -> None:
+        """Three sources, each with a queue: the order log, verdicts, the CAM."""
+        entry, verdict, place = self.entry, self.verdict, self.cam_event.place
+        failed = self.entry_valid & ~entry.ok
+        first, second, third = (Signal(ERROR_ENTRY, name=f"error_{i}") for i in range(3))
+        lost = entry.kind == Kind.LOST
+        m.d.comb += [
+            first.frame.eq(entry.frame),
+            first.port.eq(entry.stamp.port),
+            first.ring.eq(entry.stamp.ring),
+            second.kind.eq(ErrorKind.CRC),
+            second.port.eq(verdict.stamp.port),
+            second.ring.eq(verdict.stamp.ring),
+            third.kind.eq(ErrorKind.CAM_ECC),
+            third.code.eq(place.bank),
+        ]
+        with m.Switch(entry.kind):
+            with m.Case(Kind.LANDED):
+                m.d.comb += first.kind.eq(ErrorKind.MEM_ERROR)
+            with m.Case(Kind.READ_DONE):
+                m.d.comb += first.kind.eq(ErrorKind.POISON)
+            with m.Case(Kind.LOST):
+                m.d.comb += [
+                    first.kind.eq(ErrorKind.LOST),
+                    first.port.eq(entry.ring.port),
+                    first.ring.eq(entry.ring.ring),
+                    first.frame.eq(0),
+                ]
+        crc = self.verdict_valid & (verdict.status == Status.CRC)
+        sources: list[tuple[Value, Signal]] = [
+            (self.entry_valid & lost | failed & entry.kind.matches(Kind.LANDED, Kind.READ_DONE), first),
+            (crc, second),
+            (self.cam_event_valid & self.cam_event.uncorrectable, third),
+        ]
+        queues = []
+        for i, (valid, error) in enumerate(sources):
+            m.submodules[f"errors_{i}"] = queue = Queue(ERROR_ENTRY, depth=WAITING)
+            m.d.comb += [queue.i.valid.eq(valid), queue.i.payload.eq(error)]
+            queues.append(queue)
+        asking, last = Cat(queue.o.valid for queue in queues), Signal(range(len(queues)))
+        chosen = next_in_turn(m, asking, last)
+        m.d.comb += self.errors.valid.eq(asking.any())
+        m.d.sync += last.eq(chosen)
+        for i, queue in enumerate(queues):
+            with m.If(chosen == i):
+                m.d.comb += [self.errors.payload.eq(queue.o.payload), queue.o.ready.eq(1)]

@@ -1,0 +1,187 @@
+"""A slice of a memory node: the top of what is one clock domain, one index and one set of memory channels."""
+
+from typing import Any
+
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.rtl.axi import axi4_lite
+from hw.rtl.csr import SliceControl
+from hw.rtl.csr.registers import ADDRESS_BITS
+from hw.rtl.fabric import link
+from hw.rtl.node.administrator import Administrator
+from hw.rtl.node.core import Core
+from hw.rtl.node.data import DataPath
+from hw.rtl.node.dispatch import Dispatch
+from hw.rtl.node.gather import Gather
+from hw.rtl.node.layouts import Kind, State, log_layout
+from hw.rtl.node.port import Port
+from hw.rtl.node.reports import Reports
+from hw.rtl.node.restart import Restart
+
+
+class Slice(wiring.Component):
+    """P ports, a core that decides, a data path over C memory channels, and the registers.
+
+    Parameters
+    ----------
+    params
+        Everything.
+
+    Interface
+    ---------
+    links : In, `link(params)`, one a port
+        The requesters.
+    axi, irq
+        As of `SliceControl`.
+    memory : Out, `axi4`, one a channel
+        As of `DataPath`.
+    log : Out, stream of `log_layout()`
+        The order log.
+    restarting : Out(1)
+        The slice forgets everything; both ends of every link have to be reset as long as this is high.
+
+    Latency and throughput
+    ----------------------
+    Those of its parts: a command takes four cycles from the link to the core, its answer two to the link; a flit a
+    cycle on each link each way, a beat a cycle on each channel.
+
+    Ordering and stalls
+    -------------------
+    All operations take effect in the order of `log`. Ports do not wait for each other, beyond their turn at the core;
+    `log` that is not taken stops the slice.
+
+    Reset and errors
+    ----------------
+    Reset forgets everything; links and memory have to be reset too. A restart, by register, waits until memory has
+    answered all that was asked of it, keeps the registers, and resets the rest.
+
+    Invariants
+    ----------
+    All but 12.
+
+    Counters
+    --------
+    As the registers say.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        self._data = DataPath(params)
+        super().__init__(
+            {
+                "links": In(link(params)).array(params.tables.ports),
+                "axi": In(axi4_lite(address_bits=ADDRESS_BITS)),
+                "irq": Out(1),
+                "memory": self._data.signature.members["memory"],
+                "log": Out(stream.Signature(log_layout())),
+                "restarting": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        params = self._params
+        reset = Signal()
+        renew: Any = ResetInserter(reset)
+        m.submodules.core = core = ResetInserter(self.restarting)(Core(params))
+        m.submodules.data = path = renew(self._data)
+        m.submodules.dispatch = dispatch = renew(Dispatch(params))
+        m.submodules.gather = gather = renew(Gather(params))
+        m.submodules.control = control = SliceControl(params)
+        m.submodules.administrator = administrator = Administrator(params)
+        m.submodules.reports = reports = Reports(params)
+        ports = [Port(params, number=i) for i in range(params.tables.ports)]
+        for i, port in enumerate(ports):
+            m.submodules[f"port_{i}"] = renew(port)
+            wiring.connect(m, port.link, wiring.flipped(self.links[i]))
+            wiring.connect(m, port.operations, dispatch.commands[i])
+            wiring.connect(m, port.losses, dispatch.losses[i])
+            wiring.connect(m, port.segments, gather.ports_segments[i])
+            wiring.connect(m, port.beats, gather.ports_beats[i])
+            wiring.connect(m, path.beats_out[i], port.read_beats)
+            m.d.comb += [
+                dispatch.expired[i].eq(port.expired),
+                port.verdict.eq(core.verdicts.payload),
+                port.drain.eq(self.restarting),
+            ]
+            with m.If(core.rebound.valid & ~core.rebound.payload.registers & (core.rebound.payload.port == i)):
+                m.d.comb += port.rebound.eq(1 << core.rebound.payload.ring)
+        wiring.connect(m, administrator.operations, dispatch.commands[-1])
+        wiring.connect(m, dispatch.operations, core.operations)
+        wiring.connect(m, gather.segments, path.segments)
+        wiring.connect(m, gather.beats, path.beats_in)
+        wiring.connect(m, path.landed, dispatch.landed)
+        wiring.connect(m, path.done, dispatch.done)
+        wiring.connect(m, core.discards, path.discards)
+        wiring.connect(m, core.log, wiring.flipped(self.log))
+        for ours, theirs in zip(path.memory, self.memory, strict=True):
+            wiring.connect(m, ours, wiring.flipped(theirs))
+
+        wiring.connect(m, control.axi, wiring.flipped(self.axi))
+        wiring.connect(m, control.commands, administrator.commands)
+        wiring.connect(m, administrator.statuses, control.statuses)
+        wiring.connect(m, reports.errors, control.errors)
+        m.d.comb += [
+            self.irq.eq(control.irq),
+            core.diagonals.eq(control.diagonals),
+            control.ready.eq(core.ready),
+            control.started.eq(core.started),
+            control.counts.eq(reports.counts),
+            administrator.start.eq(control.start),
+            administrator.epoch.eq(control.epoch),
+            administrator.restart.eq(control.restart),
+        ]
+        self._route(m, core, path, ports, administrator)
+        self._report(m, core, ports, reports, control)
+        m.submodules.restart = restart = Restart(params)
+        m.d.comb += [
+            restart.begin.eq(control.restart),
+            restart.written.eq(path.segments.valid & path.segments.ready),
+            restart.landed.eq(Mux(path.landed.valid & path.landed.ready, path.landed.payload.count, 0)),
+            restart.read.eq(path.reads.valid & path.reads.ready),
+            restart.done.eq(path.done.valid & path.done.ready),
+            restart.moving.eq(Cat(port.moving for port in ports).any()),
+            reset.eq(restart.reset),
+            self.restarting.eq(restart.restarting),
+            dispatch.hold.eq(restart.restarting),
+        ]
+        return m
+
+    def _route(self, m: Module, core: Core, path: DataPath, ports: list[Port], administrator: Administrator) -> None:
+        """A verdict goes to the data path if it starts a READ, else to whose command it is of."""
+        verdict, read = core.verdicts.payload, path.reads.payload
+        starts = (verdict.kind == Kind.READ) & ~verdict.complete
+        m.d.comb += [
+            path.reads.valid.eq(core.verdicts.valid & starts),
+            core.verdicts.ready.eq(Mux(starts, path.reads.ready, 1)),
+            *(read[name].eq(verdict[name]) for name in ("frame", "segment", "count", "length", "stamp", "tag")),
+        ]
+        told = core.verdicts.valid & ~starts
+        m.d.comb += [
+            administrator.verdict.eq(verdict),
+            administrator.verdict_valid.eq(told & verdict.stamp.registers),
+        ]
+        for i, port in enumerate(ports):
+            m.d.comb += port.verdict_valid.eq(told & ~verdict.stamp.registers & (verdict.stamp.port == i))
+
+    def _report(self, m: Module, core: Core, ports: list[Port], reports: Reports, control: SliceControl) -> None:
+        """What the registers count."""
+        m.d.comb += [
+            reports.verdict_valid.eq(core.verdicts.valid & core.verdicts.ready),
+            reports.verdict.eq(core.verdicts.payload),
+            reports.entry_valid.eq(core.log.valid & core.log.ready),
+            reports.entry.eq(core.log.payload),
+            reports.cam_event_valid.eq(core.cam_events.valid),
+            reports.cam_event.eq(core.cam_events.payload),
+            reports.happened.evicted.eq(core.evicted),
+            reports.happened.stalled.eq(core.stalled),
+            reports.happened.no_place.eq(core.refused),
+            reports.happened.refused.eq(sum(port.refused for port in ports)),
+            control.levels.pins_used.eq(core.levels.pins),
+            control.levels.sessions_used.eq(core.levels.sessions),
+        ]
+        for state, count in zip(State, core.levels.frames, strict=True):
+            m.d.comb += control.levels[f"frames_{state.name.lower()}"].eq(count)
