@@ -65,7 +65,7 @@ class CommandReader(wiring.Component):
     ----------------
     Reset forgets the command in hand; the buffer has to be reset too. A packet that ends before its command is
     malformed (INVALID), flits behind it are dropped. A LOOKUP with more keys than it says is cut; with fewer, its last
-    key is the last one there is. Data of a WRITE that is refused is dropped, segment by segment.
+    key is the last one there is. A packet that the buffer does not hold is malformed, or cut. Data of a WRITE that is refused is dropped, segment by segment.
 
     Invariants
     ----------
@@ -101,7 +101,7 @@ class CommandReader(wiring.Component):
         m = Module()
         params, memory = self._params, self._params.memory
         flit, op = self.requests.payload, self.operations.payload
-        whole = self._count_packets(m)
+        whole = self._whole(m)
 
         # The command in hand: its flits, and what follows from them.
         parts = params.flits(COMMAND_BYTES)
@@ -176,7 +176,7 @@ class CommandReader(wiring.Component):
                         m.next = then
 
         with m.FSM():
-            with m.State("HEAD"), m.If(self.requests.valid & (whole != 0)):
+            with m.State("HEAD"), m.If(self.requests.valid & whole):
                 m.d.comb += self.requests.ready.eq(1)
                 m.d.sync += [
                     words[part].eq(flit.data),
@@ -275,11 +275,17 @@ class CommandReader(wiring.Component):
         self._expire(m, ring, taken & (item == 0))
         return m
 
-    def _count_packets(self, m: Module) -> Signal:
-        """Return the number of requests of which all flits are in the buffer."""
-        whole = Signal(range(to_node_buffers(self._params)[Channel.REQUEST] + 1))
-        leaves = self.requests.valid & self.requests.ready & self.requests.payload.last
-        m.d.sync += whole.eq(whole + (self.arriving & self.arriving_last) - leaves)
+    def _whole(self, m: Module) -> Signal:
+        """Return whether all of the first request is in the buffer, or as much as can be of one that is too long."""
+        size = to_node_buffers(self._params)[Channel.REQUEST]
+        packets, flits = Signal(range(size + 1)), Signal(range(size + 1))
+        whole = Signal()
+        leaves = self.requests.valid & self.requests.ready
+        m.d.sync += [
+            packets.eq(packets + (self.arriving & self.arriving_last) - (leaves & self.requests.payload.last)),
+            flits.eq(flits + self.arriving - leaves),
+        ]
+        m.d.comb += whole.eq((packets != 0) | (flits == size))
         return whole
 
     def _count_reads(self, m: Module, reading: Signal, asked: Value) -> None:

@@ -1,0 +1,293 @@
+"""What surrounds a slice: requesters at its links, an administrator at its registers; knows no simulator."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import google_crc32c
+
+from hw.params import commands as c
+from hw.params.commands import Command, Completion, Message
+from hw.params.orderlog import ReadDone, Taken
+from hw.params.params import Params
+from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, RingId, Status
+from hw.tb.core.follower import Follower, Verdict
+from hw.tb.core.operations import Fields
+from hw.tb.core.world import LATER, Script
+from hw.tb.scoreboard import CheckError
+from hw.tb.slice.packets import DATA, MESSAGE, REQUEST, RESPONSE_CHANNEL, Answer, Beat, Packets
+from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
+
+Name = tuple[RingId, int]
+"""Ring and tag of a command."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A command on its way, and all that is known of it.
+
+    - `tag`: the one that the traffic knows it by.
+    - `bindings`: how often its ring had been bound when it was sent.
+    - `owed`: answers that the specification gives; `given`: those that the slice has given.
+    - `beats`: what a READ has brought, `stored`: the segments that it is to bring; `brought`: it has brought all.
+    - `ended`: how it has ended.
+    """
+
+    command: Command
+    tag: int
+    bindings: int
+    logged: bool = False
+    owed: deque[Answer] = field(default_factory=deque)
+    given: deque[Answer] = field(default_factory=deque)
+    beats: list[Beat] = field(default_factory=list)
+    stored: list[bytes] = field(default_factory=list)
+    brought: bool = False
+    ended: Status | None = None
+
+
+class World:
+    """Makes packets, and holds what a slice says against the specification that follows its log.
+
+    - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs.
+    - `expired`: commands refused because their ring was bound anew.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        seed: int,
+        *,
+        script: Script | None = None,
+        happen: Callable[[Fault], None] = lambda fault: None,
+    ) -> None:
+        self.params = params
+        self.packets = Packets(params)
+        self.traffic = script or Traffic(params, seed, without=LATER)
+        self.follower = Follower(params, self._owe, self._heard)
+        self.statuses: Counter[tuple[str, Status]] = Counter()
+        self.commands = self.compared = self.expired = 0
+        self._happen_to = happen
+        self._tags: Counter[RingId] = Counter()
+        self._sent: dict[Name, Sent] = {}
+        self._bindings: Counter[RingId] = Counter()
+        self._orders: deque[Submit] = deque()
+        self._order: Submit | None = None
+        self._order_status: Status | None = None
+        self._parts: dict[int, list[int]] = defaultdict(list)
+
+    # What the slice is given.
+
+    def ask(self) -> list[tuple[int, int, list[int]]]:
+        """The traffic's next move, as (port, channel, flits) to send; nothing for what is not sent over a link."""
+        move = self.traffic.next()
+        if move is None:
+            return []
+        if isinstance(move, Happen):
+            return self._happen(move)
+        self.commands += 1
+        command = move.command
+        if isinstance(command, c.Read):
+            command = replace(command, park=False)
+        if move.ring == REGISTERS:
+            self._orders.append(Submit(REGISTERS, move.tag, command))
+            return []
+        name = move.ring, self._tag(move.ring)
+        self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
+        self.follower.commands[name] = command
+        data = self.packets.data(*name, command)
+        packets = [(move.ring.port, REQUEST, self.packets.requests(*name, command))]
+        return [*packets, (move.ring.port, DATA, data)] if data else packets
+
+    def _tag(self, ring: RingId) -> int:
+        """A tag that nothing of the ring has that is under way."""
+        while (ring, self._tags[ring] % (1 << TAG_BITS)) in self._sent:
+            self._tags[ring] += 1
+        tag = self._tags[ring] % (1 << TAG_BITS)
+        self._tags[ring] += 1
+        return tag
+
+    def _happen(self, move: Happen) -> list[tuple[int, int, list[int]]]:
+        if move.fault is Fault.RING_LOST and move.ring is not None:
+            return [(move.ring.port, MESSAGE, self.packets.loss(move.ring))]
+        self._happen_to(move.fault)
+        return []
+
+    def order(self) -> Command | None:
+        """The administrator's next command; it is to be asked for before the next is."""
+        if self._order is not None or not self._orders:
+            return None
+        self._order = self._orders.popleft()
+        self.follower.commands[REGISTERS, REGISTER_TAG] = self._order.command
+        return self._order.command
+
+    @property
+    def decided(self) -> bool:
+        """Whether the log has the administrator's command."""
+        return self._order_status is not None
+
+    def ordered(self, status: Status | None) -> None:
+        """The administrator's command has ended; without a status, registers tell none."""
+        if status is None:
+            status = self._order_status
+        if status is None or self._order_status is not status:
+            raise CheckError(f"registers: {self._order} ended {status!r}, expected {self._order_status!r}")
+        assert self._order is not None
+        self.statuses[self._order.command.opcode.name, status] += 1
+        self._order = self._order_status = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything has been asked that has not ended."""
+        return bool(self._sent or self._orders or self._order)
+
+    # What the slice says.
+
+    def logged(self, entry: Fields) -> None:
+        """The order log has one entry more."""
+        op = self.follower.follow(entry)
+        if isinstance(op, Taken) and op.ring != REGISTERS:
+            self._taken(op)
+        elif isinstance(op, ReadDone):
+            self._settle((op.ring, op.tag))
+
+    def _taken(self, op: Taken) -> None:
+        name = op.ring, op.tag
+        if name not in self._sent:
+            raise CheckError(f"{op.command} of {name} is in the log, but was answered before or never sent")
+        sent = self._sent[name]
+        sent.logged = True
+        if isinstance(op.command, c.Read) and name in self.follower.slice.core.reads:
+            frame = self.follower.slice.core.reads[name].frame
+            sent.stored = frame.segments[op.command.segment : op.command.segment + op.command.count]
+        self._settle(name)
+
+    def received(self, port: int, flit: int) -> None:
+        """A flit has come over a link."""
+        channel = self.packets.channel(flit)
+        if channel == DATA:
+            self._beat(self.packets.beat(port, flit))
+        elif channel == RESPONSE_CHANNEL:
+            parts = self._parts[port]
+            parts.append(flit)
+            if self.packets.ends(flit):
+                self._answered(self.packets.answer(port, parts))
+                parts.clear()
+        else:
+            raise CheckError(f"port {port}: a flit on channel {channel}, where nothing was expected")
+
+    def _answered(self, answer: Answer) -> None:
+        name = answer.ring, answer.tag
+        sent = self._sent.get(name)
+        if sent is None:
+            raise CheckError(f"{answer}: nothing of that name is under way")
+        rebound = self._bindings[answer.ring] != sent.bindings
+        if rebound and not sent.logged and answer.complete and answer.status is Status.UNAVAILABLE:
+            self.expired += 1
+            self._gone(name)
+            self.traffic.heard([Completion(answer.ring, sent.tag, Status.UNAVAILABLE)])
+            return
+        sent.given.append(answer)
+        self._settle(name)
+
+    def _beat(self, beat: Beat) -> None:
+        name = beat.ring, beat.tag
+        sent = self._sent.get(name)
+        if sent is None or not isinstance(sent.command, c.Read) or sent.brought:
+            raise CheckError(f"{beat}: no READ of that name is under way")
+        sent.beats.append(beat)
+        sent.brought = beat.last and beat.end
+        self._settle(name)
+
+    # Comparing.
+
+    def _owe(self, verdict: Verdict) -> None:
+        kind, ring, tag, item, status, complete, handle, slot = verdict
+        command = self.follower.commands[ring, tag]
+        if isinstance(command, c.Bind) and status is Status.OK:
+            self._bindings[command.ring] += 1
+        if ring == REGISTERS:
+            self._order_status = status
+            return
+        if complete or kind == "LOOKUP":
+            self._sent[ring, tag].owed.append(Answer(ring, tag, item, status, complete, handle, slot))
+            self._settle((ring, tag))
+
+    def _heard(self, outputs: list[Completion | Message]) -> None:
+        """What the requesters are told, under the tags that the traffic knows."""
+        for output in outputs:
+            if not isinstance(output, Completion):
+                continue
+            known = self._order if output.ring == REGISTERS else self._sent[output.ring, output.tag]
+            assert known is not None
+            output.tag = known.tag
+        self.traffic.heard(outputs)
+
+    def _settle(self, name: Name) -> None:
+        """Compare what can be compared of one command, and forget it when it is over."""
+        sent = self._sent.get(name)
+        if sent is None:
+            return
+        while sent.owed and sent.given:
+            owed, given = sent.owed.popleft(), sent.given.popleft()
+            if owed != given:
+                raise CheckError(f"{sent.command}: expected {owed}, got {given}")
+            if given.complete:
+                sent.ended = given.status
+        if sent.ended is None or (sent.stored and not sent.brought):
+            return
+        if sent.stored:
+            self._compare(name, sent)
+        if sent.owed or sent.given:
+            raise CheckError(f"{name}: {sent} goes on after its end")
+        self.statuses[sent.command.opcode.name, sent.ended] += 1
+        self._gone(name)
+
+    def _gone(self, name: Name) -> None:
+        """Nothing of a command is under way any more."""
+        del self._sent[name]
+        del self.follower.commands[name]
+
+    def _compare(self, name: Name, sent: Sent) -> None:
+        """The bytes of a READ, segment by segment, with their trailers."""
+        assert isinstance(sent.command, c.Read)
+        segments: list[tuple[bytes, Beat]] = []
+        data = b""
+        for beat in sent.beats:
+            data += beat.data
+            if beat.last:
+                segments.append((data, beat))
+                data = b""
+        if len(segments) != len(sent.stored):
+            raise CheckError(f"READ {name}: {len(segments)} segments came, expected {len(sent.stored)}")
+        for i, ((data, trailer), stored) in enumerate(zip(segments, sent.stored, strict=True)):
+            if trailer.segment != sent.command.segment + i or trailer.end != (i == len(segments) - 1):
+                raise CheckError(f"READ {name}: {trailer} is not segment {sent.command.segment + i} of {sent.command}")
+            if trailer.ok and (data != stored or trailer.crc != google_crc32c.value(data)):
+                raise CheckError(f"READ {name}: segment {trailer.segment} is not what was stored")
+            self.compared += len(data)
+        good = all(trailer.ok for _, trailer in segments)
+        if sent.ended is not Status.UNAVAILABLE and good is not (sent.ended is Status.OK):
+            raise CheckError(f"READ {name} ended {sent.ended!r}, its trailers say {good}")
+
+    def stored(self) -> Iterator[tuple[int, int, bytes]]:
+        """Frame, segment and bytes of all that is sealed, as the specification has it."""
+        for frame in self.follower.slice.core.frames:
+            if frame.state is FrameState.SEALED:
+                for number, data in enumerate(frame.segments):
+                    yield frame.index, number, data
+
+    def finish(self) -> None:
+        """Raise CheckError unless everything was answered, and the specification's own audit holds."""
+        if self._sent:
+            raise CheckError(f"never completed: {list(self._sent.items())[:3]}")
+        if self.busy:
+            raise CheckError(f"never ordered: {self._order or self._orders[0]}")
+        if not self.compared:
+            raise CheckError("no bytes were compared")
+        left = list(self.follower.slice.core.outstanding)
+        if left:
+            raise CheckError(f"never completed: {left[:5]}")
+        undone = next(self.follower.slice.possible(), None)
+        if undone is not None:
+            raise CheckError(f"never done: {undone}")
+        self.follower.slice.monitor.audit()
