@@ -1,0 +1,185 @@
+// The requester's end of a link: sends flits against credits, and returns a credit for each that it takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "bits.h"
+#include "random.h"
+#include "ring.h"
+#include "slice_ports.h"
+#include "violation.h"
+
+constexpr unsigned FLIT_BYTES = bytes_of(FLIT_BITS);
+
+// `idle`: probability that nothing is sent though something could be; `backpressure`: that a channel's next flit stays
+// in its buffer; both for each cycle. `latency`: cycles that flits and credits are under way, each way.
+struct LinkBehaviour {
+    double idle, backpressure;
+    std::uint32_t latency;
+};
+
+class LinkEndpoint {
+public:
+    std::vector<std::uint8_t> received;  // cycle and flit of each that was taken
+
+    LinkEndpoint(LinkPorts ports, unsigned number, std::uint64_t seed) : ports_(ports), number_(number), random_(seed) {
+        received.reserve(1 << 16);
+        reset();
+    }
+
+    void behave(const LinkBehaviour& behaviour) {
+        latency_ = behaviour.latency;
+        idle_ = Chance(behaviour.idle);
+        backpressure_ = Chance(behaviour.backpressure);
+    }
+
+    // Drops everything queued and under way, and restores all credits.
+    void reset() {
+        for (auto& queue : queues_) queue.clear();
+        for (auto& buffer : buffers_) buffer.clear();
+        to_node_.clear();
+        from_node_.clear();
+        credits_to_node_.clear();
+        credits_from_node_.clear();
+        for (unsigned i = 0; i < VIRTUAL_CHANNELS; ++i) {
+            credits_[i] = TO_NODE_BUFFERS[i];
+            allowed_[i] = FROM_NODE_BUFFERS[i];
+        }
+        queued_ = buffered_ = 0;
+        returning_ = 0;
+    }
+
+    void send(unsigned channel, const std::uint8_t* flits, std::size_t count) {
+        Flit flit;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::memcpy(flit.data(), flits + i * FLIT_BYTES, FLIT_BYTES);
+            trim(flit.data(), FLIT_BITS);
+            set(flit.data(), FLIT_CHANNEL, channel);
+            queues_[channel].push(flit);
+        }
+        queued_ += count;
+    }
+
+    // Flits that have not reached the node.
+    std::uint64_t pending() const { return queued_ + to_node_.size(); }
+
+    void drive(std::uint64_t cycle, bool held) {
+        if (held) reset();
+        if (!credits_to_node_.empty() && credits_to_node_.front().due <= cycle) {
+            for (unsigned i = 0; i < VIRTUAL_CHANNELS; ++i) credits_[i] += credits_to_node_.front().item >> i & 1;
+            credits_to_node_.pop();
+        }
+        if (queued_) choose(cycle);
+        if (!to_node_.empty() && to_node_.front().due <= cycle) {
+            write_port<FLIT_BITS>(ports_.to_node_flit, to_node_.front().item.data());
+            ports_.to_node_valid = 1;
+            to_node_.pop();
+        } else if (ports_.to_node_valid) {
+            hide();
+        }
+        if (returning_) {
+            credits_from_node_.push({cycle + latency_, returning_});
+            returning_ = 0;
+        }
+        std::uint32_t returned = 0;
+        if (!credits_from_node_.empty() && credits_from_node_.front().due <= cycle) {
+            returned = credits_from_node_.front().item;
+            credits_from_node_.pop();
+        }
+        ports_.from_node_credits = returned;
+    }
+
+    void sample(std::uint64_t cycle, bool held) {
+        if (held) return;
+        if (const std::uint32_t given = ports_.to_node_credits) count(given, cycle);
+        if (ports_.from_node_valid) {
+            Flit flit;
+            read_port<FLIT_BITS>(flit.data(), ports_.from_node_flit);
+            const unsigned channel = unsigned(get(flit.data(), FLIT_CHANNEL));
+            if (!allowed_[channel]--)
+                violation("link %u: a flit of channel %u was sent without a credit", number_, channel);
+            from_node_.push({cycle + latency_, flit});
+        }
+        for (unsigned i = 0; ports_.from_node_credits >> i; ++i)  // the node can use them from the next cycle on
+            allowed_[i] += ports_.from_node_credits >> i & 1;
+        if (!from_node_.empty() && from_node_.front().due <= cycle) {
+            const Flit& flit = from_node_.front().item;
+            buffers_[get(flit.data(), FLIT_CHANNEL)].push(flit);
+            ++buffered_;
+            from_node_.pop();
+        }
+        if (buffered_) take(cycle);
+    }
+
+private:
+    using Flit = std::array<std::uint8_t, FLIT_BYTES>;
+
+    template <typename Item>
+    struct Due {
+        std::uint64_t due;
+        Item item;
+    };
+
+    LinkPorts ports_;
+    unsigned number_;
+    Random random_;
+    std::uint32_t latency_ = 0;
+    Chance idle_, backpressure_;
+
+    std::array<Ring<Flit>, VIRTUAL_CHANNELS> queues_, buffers_;
+    Ring<Due<Flit>> to_node_, from_node_;
+    Ring<Due<std::uint32_t>> credits_to_node_, credits_from_node_;
+    std::array<std::uint32_t, VIRTUAL_CHANNELS> credits_{}, allowed_{};
+    std::uint64_t queued_ = 0, buffered_ = 0;
+    std::uint32_t returning_ = 0;
+    unsigned turn_ = 0;
+
+    // The next flit, of the channels that have one and a credit in turn.
+    void choose(std::uint64_t cycle) {
+        for (unsigned i = 1; i <= VIRTUAL_CHANNELS; ++i) {
+            const unsigned channel = (turn_ + i) % VIRTUAL_CHANNELS;
+            if (queues_[channel].empty() || !credits_[channel]) continue;
+            if (idle_(random_)) return;
+            to_node_.push({cycle + latency_, queues_[channel].front()});
+            queues_[channel].pop();
+            --credits_[channel];
+            --queued_;
+            turn_ = channel;
+            return;
+        }
+    }
+
+    // Credits that the node gives; it cannot give more than it has taken.
+    void count(std::uint32_t given, std::uint64_t cycle) {
+        for (unsigned i = 0; i < VIRTUAL_CHANNELS; ++i)
+            if (given >> i & 1 && credits_[i] >= TO_NODE_BUFFERS[i])
+                violation("link %u: a credit of channel %u was returned for no flit", number_, i);
+        credits_to_node_.push({cycle + latency_, given});
+    }
+
+    // What the requester takes out of its buffers.
+    void take(std::uint64_t cycle) {
+        for (unsigned i = 0; i < VIRTUAL_CHANNELS; ++i) {
+            if (buffers_[i].empty() || backpressure_(random_)) continue;
+            const std::uint8_t* flit = buffers_[i].front().data();
+            const auto* stamp = reinterpret_cast<const std::uint8_t*>(&cycle);
+            received.insert(received.end(), stamp, stamp + sizeof cycle);
+            received.insert(received.end(), flit, flit + FLIT_BYTES);
+            buffers_[i].pop();
+            --buffered_;
+            returning_ |= 1u << i;
+        }
+    }
+
+    // What is not valid is noise.
+    void hide() {
+        Flit noise;
+        for (std::uint8_t& byte : noise) byte = std::uint8_t(random_());
+        trim(noise.data(), FLIT_BITS);
+        write_port<FLIT_BITS>(ports_.to_node_flit, noise.data());
+        ports_.to_node_valid = 0;
+    }
+};
