@@ -7,11 +7,13 @@ from amaranth.lib import wiring
 from hw.params import Params
 from hw.rtl.csr import SliceControl
 from hw.rtl.node.cam import Cam
+from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
 from hw.rtl.transform import Crc32c
 
 BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "cam": Cam,
+    "core": Core,
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
     "csr": SliceControl,
     "data": DataPath,

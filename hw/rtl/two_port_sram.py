@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from amaranth import ClockSignal, Instance, Module
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
@@ -24,11 +24,13 @@ class TwoPortSram(wiring.Component):
     ----------
     rows, width
         Number of rows, and bits of each.
+    lanes
+        Equal parts of a row that are written separately.
 
     Interface
     ---------
     write, write_address, write_data : In
-        With `write`, the row is written.
+        The lanes of the row that `write` has, a bit a lane, are written.
     read, read_address : In
         With `read`, the row is read.
     read_data : Out
@@ -40,7 +42,7 @@ class TwoPortSram(wiring.Component):
 
     Ordering and stalls
     -------------------
-    A read sees the writes of earlier cycles. Reading and writing one row in the same cycle is the user's error.
+    A read sees the writes of earlier cycles. A row that is read while it is written reads as anything.
 
     Reset and errors
     ----------------
@@ -51,12 +53,12 @@ class TwoPortSram(wiring.Component):
     None.
     """
 
-    def __init__(self, *, rows: int, width: int):
+    def __init__(self, *, rows: int, width: int, lanes: int = 1):
         self._rows = rows
-        self._width = width
+        self._row = data.ArrayLayout(width // lanes, lanes)
         super().__init__(
             {
-                "write": In(1),
+                "write": In(lanes),
                 "write_address": In(ceil_log2(rows)),
                 "write_data": In(width),
                 "read": In(1),
@@ -67,11 +69,12 @@ class TwoPortSram(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self._rows * self._width > LARGEST_INFERRED:
+        if self._rows * self._row.size > LARGEST_INFERRED:
             m.submodules.macro = Instance(
                 MACRO,
                 p_ROWS=self._rows,
-                p_WIDTH=self._width,
+                p_LANES=self._row.length,
+                p_LANE_BITS=self._row.elem_shape,
                 p_ADDRESS_BITS=len(self.read_address),
                 i_clk=ClockSignal(),
                 i_write=self.write,
@@ -82,8 +85,8 @@ class TwoPortSram(wiring.Component):
                 o_read_data=self.read_data,
             )
             return m
-        m.submodules.mem = mem = memory.Memory(shape=self._width, depth=self._rows, init=[])
-        write, read = mem.write_port(), mem.read_port()
+        m.submodules.mem = mem = memory.Memory(shape=self._row, depth=self._rows, init=[])
+        write, read = mem.write_port(granularity=1), mem.read_port()
         m.d.comb += [
             write.en.eq(self.write),
             write.addr.eq(self.write_address),

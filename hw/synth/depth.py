@@ -1,11 +1,14 @@
 """Logic depth of a mapped netlist."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import Any
 
 from hw.params import KvnodeError
+
+NONE: Mapping[str, Set[str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,18 +20,25 @@ class Path:
     end: str
 
 
-def longest_path(module: Mapping[str, Any], clocked: Set[str], free: Mapping[str, Set[str]]) -> Path:
+def longest_path(
+    module: Mapping[str, Any], clocked: Set[str], free: Mapping[str, Set[str]], sampled: Mapping[str, Set[str]] = NONE
+) -> Path:
     """Return a path of most levels through `module`, as `write_json` gives it.
 
     A level is a cell that is entered over general routing; inputs in `free`, by type of cell, cost nothing. Paths start
-    at inputs of the module and outputs of cells of the types in `clocked`, and end at their counterparts. Raises
-    KvnodeError for a combinational loop.
+    at inputs of the module and outputs of cells of the types in `clocked`, and end at their counterparts, and at the
+    inputs in `sampled`, by type of cell. Raises KvnodeError for a combinational loop.
     """
     names = _names(module)
     cells = {name: cell for name, cell in module["cells"].items() if cell["type"] not in clocked}
     driver = {bit: name for name, cell in cells.items() for bit in _bits(cell, "output")}
+    passed = {
+        name: {pin for pin, towards in cell["port_directions"].items() if towards == "input"}
+        - sampled.get(cell["type"], frozenset())
+        for name, cell in cells.items()
+    }
     order = TopologicalSorter(
-        {name: {driver[bit] for bit in _bits(cell, "input") if bit in driver} for name, cell in cells.items()}
+        {name: {driver[bit] for bit in _nets(cell, passed[name]) if bit in driver} for name, cell in cells.items()}
     )
     arrival: dict[Any, tuple[int, Any]] = {}
     try:
@@ -37,10 +47,8 @@ def longest_path(module: Mapping[str, Any], clocked: Set[str], free: Mapping[str
             reached = max(
                 (
                     _step(arrival, bit, cost=pin not in free.get(cell["type"], ()))
-                    for pin, direction in cell["port_directions"].items()
-                    if direction == "input"
-                    for bit in cell["connections"][pin]
-                    if not isinstance(bit, str)
+                    for pin in passed[name]
+                    for bit in _nets(cell, [pin])
                 ),
                 key=lambda step: step[0],
                 default=None,
@@ -61,6 +69,8 @@ def longest_path(module: Mapping[str, Any], clocked: Set[str], free: Mapping[str
         if cell["type"] in clocked:
             target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
             ends += [(*_step(arrival, bit, cost=False), target) for bit in _bits(cell, "input")]
+        elif cell["type"] in sampled:
+            ends += [(*_step(arrival, bit, cost=True), name) for bit in _nets(cell, sampled[cell["type"]])]
     if not ends:
         return Path(levels=0, start="nothing", end="nothing")
     levels, first, end = max(ends, key=lambda item: item[0])
@@ -73,7 +83,10 @@ def _step(arrival: Mapping[Any, tuple[int, Any]], bit: Any, *, cost: bool) -> tu
 
 
 def _bits(cell: Mapping[str, Any], direction: str) -> list[int]:
-    pins = (pin for pin, towards in cell["port_directions"].items() if towards == direction)
+    return _nets(cell, (pin for pin, towards in cell["port_directions"].items() if towards == direction))
+
+
+def _nets(cell: Mapping[str, Any], pins: Iterable[str]) -> list[int]:
     return [bit for pin in pins for bit in cell["connections"].get(pin, ()) if not isinstance(bit, str)]
 
 

@@ -1,7 +1,7 @@
 """The FPGA families: how Yosys maps to each, and what its cells are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +13,8 @@ class Family:
     - `flip_flops`, `block_rams`, `lut_rams`: cells.
     - `free`: cell to the inputs that dedicated wires reach: from the LUTs of the same slice, or along a carry chain.
     - `clocked`: clocked cells that are neither flip-flop nor memory.
+    - `sampled`: cell that is read between clock edges to the inputs that it looks at only there: what LUTs write when
+      they are memory. A path ends at them.
     """
 
     command: str
@@ -22,6 +24,7 @@ class Family:
     lut_rams: frozenset[str]
     free: Mapping[str, frozenset[str]]
     clocked: frozenset[str] = frozenset()
+    sampled: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 ECP5 = Family(
@@ -31,6 +34,7 @@ ECP5 = Family(
     block_rams=frozenset({"DP16KD"}),
     lut_rams=frozenset({"TRELLIS_DPR16X4"}),
     free={"CCU2C": frozenset({"CIN"})},
+    sampled={"TRELLIS_DPR16X4": frozenset({"DI", "WAD", "WCK", "WRE"})},
 )
 """Lattice ECP5: LUTs of four inputs, never joined to wider ones: a level is one LUT4. Block RAMs of 18 Kibit."""
 

@@ -4,7 +4,6 @@ import hashlib
 import importlib.metadata
 import json
 import math
-import re
 import tempfile
 import time
 from collections import Counter
@@ -63,10 +62,9 @@ def synthesise(component: wiring.Component, name: str, family: str, *, build: Pa
 
 
 def _digest(text: str, family: Family) -> str:
-    """Name a synthesis by all that it depends on; where the source lies does not matter."""
-    plain = re.sub(r"^\s*attribute \\src .*\n", "", text, flags=re.MULTILINE)
+    """Name a synthesis by all that it depends on."""
     version = importlib.metadata.version("pyosys")
-    return hashlib.sha256(f"{plain}\n{family}\n{version}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{text}\n{family}\n{version}".encode()).hexdigest()[:16]
 
 
 def _synthesise(text: str, name: str, family: str) -> Report:
@@ -92,7 +90,7 @@ def _synthesise(text: str, name: str, family: str) -> Report:
         module = json.loads(mapped.read_text())["modules"][name]
         memory_bits, macro_bits = _memory_bits(json.loads(arrays.read_text())["modules"].get(name, {"cells": {}}))
     counts = Counter(cell["type"] for cell in module["cells"].values())
-    path = longest_path(module, cells.flip_flops | cells.block_rams | cells.clocked | macros, cells.free)
+    path = longest_path(module, cells.flip_flops | cells.block_rams | cells.clocked | macros, cells.free, cells.sampled)
     return Report(
         block=name,
         family=family,

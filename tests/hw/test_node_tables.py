@@ -67,7 +67,7 @@ def test_scopes_follow_the_specification(stamp_bits: int) -> None:
 @pytest.mark.parametrize(("tables", "slots", "generation_bits"), [(1, 1, 2), (2, 3, 2), (3, 4, 6)])
 def test_slots_follow_the_specification(tables: int, slots: int, generation_bits: int) -> None:
     rng = random.Random(slots)
-    dut = SlotTables(tables=tables, slots=slots, generation_bits=generation_bits, shape=8)
+    dut = SlotTables(tables=tables, slots=slots, generation_bits=generation_bits, shape=8, ecc=True)
     seen = set()
 
     async def bench(ctx: SimulatorContext, restart: Restart) -> None:

@@ -1,12 +1,13 @@
 """CLOCK: a hand for each partition over packed words of frames, and a queue of victims behind it."""
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.params.params import Params
 from hw.rtl.node.packed_words import Geometry, PackedWords
+from hw.rtl.table import Table
 
 
 class Clock(wiring.Component):
@@ -24,7 +25,7 @@ class Clock(wiring.Component):
     Interface
     ---------
     ready : Out(1)
-        The words are initialised.
+        The words and queues are initialised.
     rewind, rewind_partition : In
         The partition changes pools: its hand goes to the start, its queue is emptied.
     start, partition, pool : In
@@ -35,6 +36,10 @@ class Clock(wiring.Component):
         Whether there is one, and which.
     stalled : Out(1)
         The hand moves further than an ALLOC's usual steps, in this cycle.
+    idle : In(1)
+        In this cycle there is no search, and nothing is marked: the scrubbers may work.
+    uncorrectable : Out(1)
+        What was read of words and queues, by a search or by a scrubber, is lost.
 
     Latency and throughput
     ----------------------
@@ -48,7 +53,8 @@ class Clock(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset empties the queues, and begins the sweep of the words.
+    Reset empties the queues, and begins the sweep of words and queues. After `uncorrectable` a search still ends, but
+    its victim is not to be trusted.
 
     Invariants
     ----------
@@ -76,6 +82,8 @@ class Clock(wiring.Component):
                 "found": Out(1),
                 "victim": Out(frame),
                 "stalled": Out(1),
+                "idle": In(1),
+                "uncorrectable": Out(1),
             }
         )
 
@@ -88,15 +96,14 @@ class Clock(wiring.Component):
         owner_bits = len(self.partition)
         m.submodules.words = words = self.words
         word = words.word
-        m.d.comb += self.ready.eq(words.ready)
 
         # Hands and queues, one a partition.
         rest_bits = bits_for(max(pool.frames for pool in params.pools))
         hand = Signal(data.ArrayLayout(rest_bits, partitions))
         oldest = Signal(data.ArrayLayout(bits_for(depth - 1), partitions))
         count = Signal(data.ArrayLayout(bits_for(depth), partitions))
-        m.submodules.queue = queue = memory.Memory(shape=self.victim.shape(), depth=partitions * depth, init=[])
-        queue_read, queue_write = queue.read_port(), queue.write_port()
+        places = partitions * depth
+        m.submodules.queue = queue = Table(shape=self.victim.shape(), depth=places, ecc=tables.ecc)
         p = Signal.like(self.partition)
         pool = Signal.like(self.pool)
         size = Array(Const(pool.frames) for pool in params.pools)[pool]
@@ -106,9 +113,11 @@ class Clock(wiring.Component):
         place = Signal(range(2 * depth))
         m.d.comb += [
             place.eq(oldest[p] + count[p]),
-            queue_read.en.eq(0),
-            queue_read.addr.eq(p * depth + oldest[p]),
-            queue_write.addr.eq(p * depth + Mux(place >= depth, place - depth, place)),
+            queue.read_address.eq(p * depth + oldest[p]),
+            queue.write_address.eq(p * depth + Mux(place >= depth, place - depth, place)),
+            queue.idle.eq(self.idle),
+            words.idle.eq(self.idle),
+            self.uncorrectable.eq(queue.uncorrectable | words.uncorrectable),
         ]
         full = count[p] == depth
 
@@ -131,12 +140,12 @@ class Clock(wiring.Component):
         end = Signal(rest_bits)
         m.d.comb += [
             end.eq(Mux(word_start + lanes > size, size, word_start + lanes)),
-            queue_write.data.eq(first + word_start + number),
+            queue.write_data.eq(first + word_start + number),
         ]
 
         steps = Signal(range(2 * max(geometry.words_of) + tables.scan_steps + 2))
         usual = steps < tables.scan_steps
-        popped = geometry.locate(queue_read.data)
+        popped = geometry.locate(queue.read_data)
         bit = popped[:lane_bits]
         queued_here = word.queued.bit_select(bit, 1)
         owned_here = word.owner.word_select(bit, owner_bits) == p
@@ -162,7 +171,7 @@ class Clock(wiring.Component):
                     m.next = "STEPPED"
             with m.State("SCAN"):
                 with m.If(plain.any() & ~full):
-                    m.d.comb += queue_write.en.eq(1)
+                    m.d.comb += queue.write.eq(1)
                     m.d.sync += [
                         count[p].eq(count[p] + 1),
                         cleared.eq(cleared | (candidates & (lowest - 1))),
@@ -188,7 +197,7 @@ class Clock(wiring.Component):
                 with m.If(~usual):
                     m.next = "POP"
             with m.State("POP"):
-                m.d.comb += queue_read.en.eq(1)
+                m.d.comb += queue.read.eq(1)
                 m.next = "LOOK"
                 with m.If(count[p] == 0):
                     m.next = "STEP"
@@ -207,8 +216,15 @@ class Clock(wiring.Component):
                 with m.If(queued_here & owned_here):
                     m.d.comb += [words.target.eq(popped[lane_bits:]), words.mask.queued.eq(1 << bit)]
                     with m.If(word.evictable.bit_select(bit, 1) & ~word.referenced.bit_select(bit, 1)):
-                        m.d.sync += [self.done.eq(1), self.found.eq(1), self.victim.eq(queue_read.data)]
+                        m.d.sync += [self.done.eq(1), self.found.eq(1), self.victim.eq(queue.read_data)]
                         m.next = "IDLE"
+
+        # The sweep: nothing is in the queues, but every row is a codeword.
+        sweep, swept = Signal(range(places)), Signal()
+        m.d.comb += self.ready.eq(words.ready & swept)
+        with m.If(~swept):
+            m.d.comb += [queue.write.eq(1), queue.write_address.eq(sweep), queue.write_data.eq(0)]
+            m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == places - 1)]
 
         with m.If(self.rewind):
             m.d.sync += [hand[self.rewind_partition].eq(0), count[self.rewind_partition].eq(0)]

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from amaranth import Array, Const, Module, Mux, Signal
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
+
+from hw.rtl.table import Table
 
 
 class FreeQueues(wiring.Component):
@@ -19,6 +21,8 @@ class FreeQueues(wiring.Component):
         Number of items of each queue.
     width
         Width of an item; what is pushed may carry more than its number.
+    ecc
+        Whether what is in SRAM is coded.
 
     Interface
     ---------
@@ -33,6 +37,10 @@ class FreeQueues(wiring.Component):
         Take the item that is offered.
     push, push_queue, push_item : In
         Put an item at the end of a queue.
+    idle : In(1)
+        In this cycle nothing is asked or done, and no answer is needed any more: the scrubber may work.
+    uncorrectable : Out(1)
+        The answer that stands, or what the scrubber has read, is lost.
 
     Latency and throughput
     ----------------------
@@ -45,7 +53,7 @@ class FreeQueues(wiring.Component):
     Reset and errors
     ----------------
     Reset begins the sweep. `pop` without `any`, `push` to a full queue, and both in one cycle, are the
-    user's errors.
+    user's errors. After `uncorrectable`, no answer is to be trusted until reset.
 
     Invariants
     ----------
@@ -56,10 +64,11 @@ class FreeQueues(wiring.Component):
     None.
     """
 
-    def __init__(self, *, firsts: Sequence[int], sizes: Sequence[int], width: int):
+    def __init__(self, *, firsts: Sequence[int], sizes: Sequence[int], width: int, ecc: bool):
         self._firsts = firsts
         self._sizes = sizes
         self._width = width
+        self._ecc = ecc
         queue = bits_for(len(sizes) - 1)
         super().__init__(
             {
@@ -72,6 +81,8 @@ class FreeQueues(wiring.Component):
                 "push": In(1),
                 "push_queue": In(queue),
                 "push_item": In(width),
+                "idle": In(1),
+                "uncorrectable": Out(1),
             }
         )
 
@@ -81,8 +92,7 @@ class FreeQueues(wiring.Component):
         depth = sum(self._sizes)
         bases = Array(Const(sum(self._sizes[:q]), range(depth + 1)) for q in range(queues))
         sizes = Array(Const(size, range(depth + 1)) for size in self._sizes)
-        m.submodules.items = items = memory.Memory(shape=self._width, depth=depth, init=[])
-        read, write = items.read_port(), items.write_port()
+        m.submodules.items = items = Table(shape=self._width, depth=depth, ecc=self._ecc)
 
         oldest = Signal(data.ArrayLayout(bits_for(max(self._sizes) - 1), queues))
         count = Signal(data.ArrayLayout(bits_for(max(self._sizes)), queues))
@@ -91,22 +101,24 @@ class FreeQueues(wiring.Component):
         popping = self.pop & (offered == self.queue)
         m.d.comb += [
             following.eq(Mux(oldest[offered] + 1 == sizes[offered], 0, oldest[offered] + 1)),
-            read.en.eq(self.offer),
-            read.addr.eq(bases[self.queue] + Mux(popping, following, oldest[self.queue])),
+            items.idle.eq(self.idle),
+            self.uncorrectable.eq(items.uncorrectable),
+            items.read.eq(self.offer),
+            items.read_address.eq(bases[self.queue] + Mux(popping, following, oldest[self.queue])),
             self.any.eq(count[offered] != 0),
-            self.item.eq(read.data),
+            self.item.eq(items.read_data),
         ]
         with m.If(self.offer):
             m.d.sync += offered.eq(self.queue)
 
-        end = Signal(bits_for(2 * depth))
+        end = Signal(bits_for(2 * max(self._sizes)))
         m.d.comb += [
             end.eq(oldest[self.push_queue] + count[self.push_queue]),
-            write.en.eq(self.push),
-            write.addr.eq(
+            items.write.eq(self.push),
+            items.write_address.eq(
                 bases[self.push_queue] + Mux(end >= sizes[self.push_queue], end - sizes[self.push_queue], end)
             ),
-            write.data.eq(self.push_item),
+            items.write_data.eq(self.push_item),
         ]
         with m.If(self.pop):
             m.d.sync += [
@@ -122,7 +134,7 @@ class FreeQueues(wiring.Component):
         filled = Signal(range(depth + 1))
         firsts = Array(Const(first, self._width) for first in self._firsts)
         with m.If(~self.ready):
-            m.d.comb += [write.en.eq(1), write.addr.eq(place), write.data.eq(firsts[queue] + filled)]
+            m.d.comb += [items.write.eq(1), items.write_address.eq(place), items.write_data.eq(firsts[queue] + filled)]
             m.d.sync += [
                 place.eq(place + 1),
                 filled.eq(filled + 1),

@@ -187,6 +187,14 @@ def levels_layout(params: Params) -> data.StructLayout:
     return data.StructLayout({"frames": frames, "pins": pins, "sessions": bits_for(params.tables.sessions)})
 
 
+def frame_event_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what the scrubber of the frame table reports.
+
+    - `uncorrectable`: the row of `frame` is lost, and the frame quarantined; else one bit of it was mended.
+    """
+    return data.StructLayout({"uncorrectable": 1, "frame": frame_bits(params)})
+
+
 def session_layout() -> data.StructLayout:
     """Return the layout of a session table entry."""
     return data.StructLayout({"ring": ring_layout()})

@@ -1,11 +1,12 @@
 """What the replacement hand needs to know of each frame, packed into words of many frames."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params.params import Params
+from hw.rtl.table import Table
 
 
 def word_layout(params: Params) -> data.StructLayout:
@@ -44,10 +45,14 @@ class Geometry:
 class PackedWords(wiring.Component):
     """The words, written a bit at a time: by marks of single frames, or by the hand under a mask.
 
+    In SRAM each bit is a codeword, and each owner one, so that a write of some needs no others: SECDED of one bit is
+    four copies. That is 13 bits a frame for 16 partitions; a code over the word would take fewer, but a read, and all
+    writes in flight forwarded, for each mark.
+
     Parameters
     ----------
     params
-        Pools, partitions, and `tables.scan_frames`, the frames of a word.
+        Pools, partitions, `tables.scan_frames`, the frames of a word, and `tables.ecc`.
 
     Interface
     ---------
@@ -62,7 +67,11 @@ class PackedWords(wiring.Component):
     read, address, word
         Ask for a word; it stands from the next cycle until the next `read`.
     mask, new, target : In
-        Write the bits of word `target` that `mask` has, as in `new`. Not with `mark`.
+        Write the bits of word `target` that `mask` has, as in `new`; of an owner all or none. Not with `mark`.
+    idle : In(1)
+        In this cycle nothing is asked or written, and no word is needed any more: the scrubbers may work.
+    uncorrectable : Out(1)
+        The word that stands, or what a scrubber has read, is lost.
 
     Latency and throughput
     ----------------------
@@ -74,7 +83,7 @@ class PackedWords(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset begins the sweep.
+    Reset begins the sweep. After `uncorrectable`, no word is to be trusted until reset.
 
     Invariants
     ----------
@@ -105,37 +114,47 @@ class PackedWords(wiring.Component):
                 "mask": In(self._layout),
                 "new": In(self._layout),
                 "target": In(address),
+                "idle": In(1),
+                "uncorrectable": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes, words = self._geometry.lanes, self._geometry.words
-        bits = self._layout.size
-        m.submodules.words = store = memory.Memory(shape=data.ArrayLayout(1, bits), depth=words, init=[])
-        read, write = store.read_port(), store.write_port(granularity=1)
-        new, mask = Signal(self._layout), Signal(self._layout)
+        bits, owner_bits, ecc = 3 * lanes, len(self.owner), self._params.tables.ecc
+        m.submodules.flags = flags = Table(shape=bits, depth=words, lanes=bits, ecc=ecc)
+        m.submodules.owners = owners = Table(shape=lanes * owner_bits, depth=words, lanes=lanes, ecc=ecc)
+        new, mask, target = Signal(self._layout), Signal(self._layout), Signal.like(self.target)
         m.d.comb += [
-            read.en.eq(self.read),
-            read.addr.eq(self.address),
-            self.word.eq(read.data.as_value()),
-            write.addr.eq(self.target),
-            write.data.eq(new),
-            write.en.eq(mask),
+            self.word.eq(Cat(flags.read_data, owners.read_data)),
+            self.uncorrectable.eq(flags.uncorrectable | owners.uncorrectable),
+            flags.write.eq(mask.as_value()[:bits]),
+            flags.write_data.eq(new.as_value()[:bits]),
+            owners.write.eq(Cat(mask.owner.word_select(lane, owner_bits).any() for lane in range(lanes))),
+            owners.write_data.eq(new.owner),
             new.eq(self.new),
             mask.eq(self.mask),
+            target.eq(self.target),
         ]
+        for table in (flags, owners):
+            m.d.comb += [
+                table.read.eq(self.read),
+                table.read_address.eq(self.address),
+                table.write_address.eq(target),
+                table.idle.eq(self.idle),
+            ]
 
         place = Signal(range(words * lanes))
         lane = Signal(lanes)
-        owner_lane = Cat(bit.replicate(len(self.owner)) for bit in lane)
+        owner_lane = Cat(bit.replicate(owner_bits) for bit in lane)
         m.d.comb += [
             place.eq(self._geometry.locate(self.frame)),
             lane.eq(1 << place[: self._geometry.lane_bits]),
         ]
         with m.If(self.mark):
             m.d.comb += [
-                write.addr.eq(place[self._geometry.lane_bits :]),
+                target.eq(place[self._geometry.lane_bits :]),
                 mask.evictable.eq(lane),
                 new.evictable.eq(self.evictable.replicate(lanes)),
                 mask.referenced.eq(Mux(self.referenced | self.claimed, lane, 0)),
@@ -148,6 +167,6 @@ class PackedWords(wiring.Component):
 
         sweep = Signal(range(words))
         with m.If(~self.ready):
-            m.d.comb += [write.addr.eq(sweep), mask.as_value().eq(-1), new.as_value().eq(0)]
+            m.d.comb += [target.eq(sweep), mask.as_value().eq(-1), new.as_value().eq(0)]
             m.d.sync += [sweep.eq(sweep + 1), self.ready.eq(sweep == words - 1)]
         return m

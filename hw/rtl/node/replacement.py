@@ -38,6 +38,11 @@ class Replacement(wiring.Component):
         Take the FREE frame that was found out of its queue.
     give, give_frame, give_pool : In
         A frame is FREE again.
+    idle : In(1)
+        In this cycle there is no choice, nothing is given or marked, and `frame` is needed no more: the scrubbers may
+        work.
+    uncorrectable : Out(1)
+        What was read of a table, by a choice or by a scrubber, is lost.
 
     The ports of `Usage`, `Clock` and `PackedWords` that the commands drive are those of `usage`, `clock` and
     `clock.words`.
@@ -52,7 +57,7 @@ class Replacement(wiring.Component):
 
     Reset and errors
     ----------------
-    As its parts: `ready` when all of them are.
+    As its parts: `ready` when all of them are. After `uncorrectable` a choice still ends, but is not to be trusted.
 
     Invariants
     ----------
@@ -70,7 +75,9 @@ class Replacement(wiring.Component):
         self.usage = Usage(params)
         self.clock = Clock(params)
         sizes = [p.frames for p in params.pools]
-        self._free = FreeQueues(firsts=[sum(sizes[:i]) for i in range(len(sizes))], sizes=sizes, width=frame)
+        self._free = FreeQueues(
+            firsts=[sum(sizes[:i]) for i in range(len(sizes))], sizes=sizes, width=frame, ecc=params.tables.ecc
+        )
         super().__init__(
             {
                 "ready": Out(1),
@@ -85,6 +92,8 @@ class Replacement(wiring.Component):
                 "give": In(1),
                 "give_frame": In(frame),
                 "give_pool": In(pool),
+                "idle": In(1),
+                "uncorrectable": Out(1),
             }
         )
 
@@ -95,6 +104,9 @@ class Replacement(wiring.Component):
         m.submodules.free = free = self._free
         m.d.comb += [
             self.ready.eq(clock.ready & free.ready),
+            clock.idle.eq(self.idle),
+            free.idle.eq(self.idle),
+            self.uncorrectable.eq(clock.uncorrectable | free.uncorrectable),
             free.pop.eq(self.take),
             free.push.eq(self.give),
             free.push_queue.eq(self.give_pool),

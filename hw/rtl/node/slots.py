@@ -4,11 +4,12 @@ from enum import IntEnum
 
 from amaranth import Cat, Module, Shape, Signal
 from amaranth.hdl import ShapeLike
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.rtl.node.free_queues import FreeQueues
+from hw.rtl.table import Table
 
 
 class SlotOp(IntEnum):
@@ -36,6 +37,8 @@ class SlotTables(wiring.Component):
         Width of the generation counter.
     shape
         What an entry holds.
+    ecc
+        Whether what is in SRAM is coded.
 
     Interface
     ---------
@@ -53,6 +56,10 @@ class SlotTables(wiring.Component):
         TAKE the slot that is offered, with `new_entry`; UPDATE or RELEASE the entry that was read.
     new_entry : In
         What a TAKE or UPDATE stores.
+    idle : In(1)
+        In this cycle nothing is asked or done, and no answer is needed any more: the scrubbers may work.
+    uncorrectable : Out(1)
+        The answer that stands, or what a scrubber has read, is lost.
 
     Latency and throughput
     ----------------------
@@ -66,7 +73,7 @@ class SlotTables(wiring.Component):
     Reset and errors
     ----------------
     Reset begins the sweep. TAKE without `free`, or UPDATE or RELEASE of an entry that is not in use,
-    is the user's error.
+    is the user's error. After `uncorrectable`, no answer is to be trusted until reset.
 
     Invariants
     ----------
@@ -77,11 +84,12 @@ class SlotTables(wiring.Component):
     None.
     """
 
-    def __init__(self, *, tables: int, slots: int, generation_bits: int, shape: ShapeLike):
+    def __init__(self, *, tables: int, slots: int, generation_bits: int, shape: ShapeLike, ecc: bool):
         self._tables = tables
         self._slots = slots
         self._generation_bits = generation_bits
         self._shape = shape
+        self._ecc = ecc
         table, slot = bits_for(tables - 1), bits_for(slots - 1)
         super().__init__(
             {
@@ -99,6 +107,8 @@ class SlotTables(wiring.Component):
                 "free_generation": Out(generation_bits),
                 "op": In(SlotOp),
                 "new_entry": In(shape),
+                "idle": In(1),
+                "uncorrectable": Out(1),
             }
         )
 
@@ -109,19 +119,23 @@ class SlotTables(wiring.Component):
         row = data.StructLayout({"used": 1, "generation": self._generation_bits, "entry": self._shape})
         name = data.StructLayout({"slot": slot_bits, "generation": self._generation_bits})
 
-        m.submodules.entries = entries = memory.Memory(shape=row, depth=tables << slot_bits, init=[])
-        read, write = entries.read_port(), entries.write_port()
-        m.submodules.free = free = FreeQueues(firsts=[0] * tables, sizes=[slots] * tables, width=Shape.cast(name).width)
+        m.submodules.entries = entries = Table(shape=row, depth=tables << slot_bits, ecc=self._ecc)
+        m.submodules.free = free = FreeQueues(
+            firsts=[0] * tables, sizes=[slots] * tables, width=Shape.cast(name).width, ecc=self._ecc
+        )
 
         asked = Signal(data.StructLayout({"slot": slot_bits, "table": bits_for(tables - 1)}))
         offered = Signal.like(self.offer_table)
         free_name, released = data.View(name, free.item), data.View(name, free.push_item)
         m.d.comb += [
-            read.en.eq(self.read),
-            read.addr.eq(Cat(self.slot, self.table)),
-            self.used.eq(read.data.used),
-            self.generation.eq(read.data.generation),
-            self.entry.eq(read.data.entry),
+            entries.idle.eq(self.idle),
+            free.idle.eq(self.idle),
+            self.uncorrectable.eq(entries.uncorrectable | free.uncorrectable),
+            entries.read.eq(self.read),
+            entries.read_address.eq(Cat(self.slot, self.table)),
+            self.used.eq(entries.read_data.used),
+            self.generation.eq(entries.read_data.generation),
+            self.entry.eq(entries.read_data.entry),
             free.offer.eq(self.offer),
             free.queue.eq(self.offer_table),
             self.free.eq(free.any),
@@ -135,11 +149,11 @@ class SlotTables(wiring.Component):
 
         saturated = self.generation.all()
         m.d.comb += [
-            write.en.eq(self.op != SlotOp.NONE),
-            write.addr.eq(asked),
-            write.data.used.eq(self.op != SlotOp.RELEASE),
-            write.data.generation.eq(self.generation),
-            write.data.entry.eq(self.new_entry),
+            entries.write.eq(self.op != SlotOp.NONE),
+            entries.write_address.eq(asked),
+            entries.write_data.used.eq(self.op != SlotOp.RELEASE),
+            entries.write_data.generation.eq(self.generation),
+            entries.write_data.entry.eq(self.new_entry),
             free.push_queue.eq(asked.table),
             released.slot.eq(asked.slot),
             released.generation.eq(self.generation + 1),
@@ -147,18 +161,18 @@ class SlotTables(wiring.Component):
         with m.Switch(self.op):
             with m.Case(SlotOp.TAKE):
                 m.d.comb += [
-                    write.addr.eq(Cat(self.free_slot, offered)),
-                    write.data.generation.eq(self.free_generation),
+                    entries.write_address.eq(Cat(self.free_slot, offered)),
+                    entries.write_data.generation.eq(self.free_generation),
                     free.pop.eq(1),
                 ]
             with m.Case(SlotOp.RELEASE), m.If(~saturated):
-                m.d.comb += [write.data.generation.eq(self.generation + 1), free.push.eq(1)]
+                m.d.comb += [entries.write_data.generation.eq(self.generation + 1), free.push.eq(1)]
 
         # The sweep: every entry out of use, beside the one that fills the queues.
         place = Signal(range(tables << slot_bits))
         swept = Signal()
         m.d.comb += self.ready.eq(swept & free.ready)
         with m.If(~swept):
-            m.d.comb += [write.en.eq(1), write.addr.eq(place), write.data.eq(0)]
+            m.d.comb += [entries.write.eq(1), entries.write_address.eq(place), entries.write_data.eq(0)]
             m.d.sync += [place.eq(place + 1), swept.eq(place == (tables << slot_bits) - 1)]
         return m

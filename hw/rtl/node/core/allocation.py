@@ -44,85 +44,108 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 
 def states(m: Module, t: Tables, e: Emission) -> None:
     """CHOOSE waits for a frame. EVICT takes a victim from its partition. REPLACE drains a dead block of the same key,
-    whose place in the CAM the new one takes. CLAIM makes the frame WRITING."""
-    op, frame, replacement = t.op, t.frame, t.replacement
+    whose place in the CAM the new one takes. CLAIM makes the frame WRITING. VICTIM, OLD and FETCH wait for a row; for a
+    frame that turns out to be QUARANTINED, another is chosen."""
+    replacement = t.replacement
     old = t.found.hit & (t.found.frame != t.chosen)
 
     with m.State("CHOOSE"), m.If(replacement.done):
         m.d.sync += t.chosen.eq(replacement.frame)
         t.read_frame(replacement.frame)
-        with m.If(~replacement.found):
+        with m.If(~replacement.found | t.failing):
             e.answer(Mux(replacement.at_quota, Status.QUOTA, Status.NO_SPACE))
         with m.Elif(replacement.evict):
-            m.next = "EVICT"
+            m.next = "VICTIM"
         with m.Else():
             m.d.comb += replacement.take.eq(1)
-            m.next = "OLD"
+            m.next = "REACH"
+
+    with m.State("VICTIM"):
+        m.next = "EVICT"
 
     with m.State("EVICT"):
-        m.d.comb += t.evicted.eq(t.scopes_alive)
-        t.unlink()
-        t.lose_use()
-        m.next = "OLD"
+        with m.If(t.quarantined):
+            t.note_evictable()
+            m.d.comb += replacement.choose.eq(1)
+            m.next = "CHOOSE"
+        with m.Else():
+            m.d.comb += t.evicted.eq(t.scopes_alive)
+            t.unlink()
+            t.lose_use()
+            m.next = "REACH"
 
-    with m.State("OLD"):
+    with m.State("REACH"):
         m.next = "CLAIM"
         with m.If(old):
             t.read_frame(t.found.frame)
-            m.next = "REPLACE"
-        with m.Else():
-            t.read_frame(t.chosen)
+            m.next = "OLD"
+
+    with m.State("OLD"):
+        m.next = "REPLACE"
 
     with m.State("REPLACE"):
-        t.leave_scopes()
-        drop(m, t, e)
+        with m.If(t.writing | t.sealed):
+            t.leave_scopes()
+            drop(m, t, e)
+        t.read_frame(t.chosen)
         m.next = "FETCH"
 
     with m.State("FETCH"):
-        t.read_frame(t.chosen)
         m.next = "CLAIM"
 
     with m.State("CLAIM"):
-        request, words, usage = t.cam.requests, replacement.clock.words, replacement.usage
-        generation = Signal.like(frame.generation)
-        m.d.comb += [
-            generation.eq(frame.generation + 1),
-            t.partition_scopes.op.eq(ScopeOp.ENTER),
-            t.partition_scopes.index.eq(t.ring.partition),
-            t.model_scopes.op.eq(ScopeOp.ENTER),
-            t.model_scopes.index.eq(op.model),
-            words.claimed.eq(1),
-            words.owner.eq(t.ring.partition),
-            usage.gain.eq(1),
-            usage.gain_index.eq(t.ring.partition),
-            request.valid.eq(1),
-            request.payload.op.eq(CamOp.UPDATE),
-            request.payload.tag.eq(t.tag(t.ring.partition)),
-            request.payload.frame.eq(t.chosen),
-            request.payload.valid.eq(1),
-            request.payload.place.eq(t.found.place),
-        ]
-        t.write_frame(
-            state=State.WRITING,
-            generation=generation,
-            partition=t.ring.partition,
-            partition_stamp=t.partition_scopes.generation,
-            model=op.model,
-            model_stamp=t.model_scopes.generation,
-            session_slot=op.slot.slot,
-            session_generation=op.slot.generation,
-            bound=op.length,
-            length=0,
-            whole=1,
-            accepted=0,
-            answered=0,
-            landed=0,
-            crc=0,
-            sealing=0,
-            pins=0,
-            reads=0,
-            place=t.found.place,
-        )
-        t.note_evictable()
-        e.answer(Status.GRANTED)
-        e.name(t.chosen, generation)
+        with m.If(t.quarantined):
+            t.retire()
+            t.note_evictable()
+            m.d.comb += replacement.choose.eq(1)
+            m.next = "CHOOSE"
+        with m.Else():
+            _claim(m, t, e)
+
+
+def _claim(m: Module, t: Tables, e: Emission) -> None:
+    """The frame is the block's."""
+    op, frame, replacement = t.op, t.frame, t.replacement
+    request, words, usage = t.cam.requests, replacement.clock.words, replacement.usage
+    generation = Signal.like(frame.generation)
+    m.d.comb += [
+        generation.eq(frame.generation + 1),
+        t.partition_scopes.op.eq(ScopeOp.ENTER),
+        t.partition_scopes.index.eq(t.ring.partition),
+        t.model_scopes.op.eq(ScopeOp.ENTER),
+        t.model_scopes.index.eq(op.model),
+        words.claimed.eq(1),
+        words.owner.eq(t.ring.partition),
+        usage.gain.eq(1),
+        usage.gain_index.eq(t.ring.partition),
+        request.valid.eq(1),
+        request.payload.op.eq(CamOp.UPDATE),
+        request.payload.tag.eq(t.tag(t.ring.partition)),
+        request.payload.frame.eq(t.chosen),
+        request.payload.valid.eq(1),
+        request.payload.place.eq(t.found.place),
+    ]
+    t.write_frame(
+        state=State.WRITING,
+        generation=generation,
+        partition=t.ring.partition,
+        partition_stamp=t.partition_scopes.generation,
+        model=op.model,
+        model_stamp=t.model_scopes.generation,
+        session_slot=op.slot.slot,
+        session_generation=op.slot.generation,
+        bound=op.length,
+        length=0,
+        whole=1,
+        accepted=0,
+        answered=0,
+        landed=0,
+        crc=0,
+        sealing=0,
+        pins=0,
+        reads=0,
+        place=t.found.place,
+    )
+    t.note_evictable()
+    e.answer(Status.GRANTED)
+    e.name(t.chosen, generation)

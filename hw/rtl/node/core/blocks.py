@@ -138,7 +138,7 @@ def _read(m: Module, t: Tables, e: Emission) -> None:
     op = t.op
     end = op.segment + op.count
     size = t.params.memory.segment_bytes
-    most = Mux(t.sealed, frame.accepted, (frame.bound + size - 1) // size)
+    most = Mux(t.sealed, frame.accepted, (frame.bound + (size - 1)) >> exact_log2(size))
     mine = t.sessions.used & (t.sessions.generation == frame.session_generation) & t.owned
     own = frame.partition == t.ring.partition
     readable = own | (t.sealed & t.reads(t.ring.partition, frame.partition))
@@ -181,8 +181,7 @@ def unpin(m: Module, t: Tables, e: Emission) -> None:
     t.write_frame(pins=t.frame.pins - 1)
     t.note_evictable()
     t.release_slot(t.pins)
-    holder = t.rings[t.pin_table]
-    m.d.sync += holder.pins.eq(holder.pins - 1)
+    t.count(t.pin_table, "pins", -1)
     drained(m, t, e)
 
 
@@ -198,7 +197,7 @@ def _lookup(m: Module, t: Tables, e: Emission) -> None:
         with m.If(op.pin):
             m.d.comb += [t.pins.op.eq(SlotOp.TAKE), t.pins.new_entry.eq(t.index)]
             m.d.comb += t.replacement.clock.words.referenced.eq(1)
-            m.d.sync += t.ring.pins.eq(t.ring.pins + 1)
+            t.count(t.ring_number, "pins", 1)
             t.write_frame(pins=frame.pins + 1)
             t.note_evictable()
         e.answer(Status.HIT, complete=op.last)

@@ -80,7 +80,11 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         t.pending.eq(0),
     ]
     stamp = t.ring_index(op.stamp)
-    with m.If(is_in(op, BY_FRAME)):
+    with m.If(t.failing):
+        m.next = "IDLE"
+        with m.If(~is_in(op, (Kind.LANDED, Kind.LOST))):
+            e.answer(Status.UNAVAILABLE)
+    with m.Elif(is_in(op, BY_FRAME)):
         t.read_frame(op.handle.frame)
         m.next = "OWNER"
     with m.Elif(op.kind == Kind.LOST):
@@ -129,10 +133,9 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 def _open_session(m: Module, t: Tables, e: Emission) -> None:
     """A new session, bound to this ring."""
     op = t.op
-    ring = t.ring
     with m.If(t.sessions.free):
         m.d.comb += [t.sessions.op.eq(SlotOp.TAKE), t.sessions.new_entry.ring.eq(op.stamp)]
-        m.d.sync += ring.sessions.eq(ring.sessions + 1)
+        t.count(t.ring_number, "sessions", 1)
         e.answer(Status.OK)
         e.slot(t.sessions.free_slot, t.sessions.free_generation)
     with m.Else():
@@ -142,22 +145,22 @@ def _open_session(m: Module, t: Tables, e: Emission) -> None:
 def _close_session(m: Module, t: Tables, e: Emission) -> None:
     """The session dies, and what it has not sealed."""
     op = t.op
-    ring = t.ring
     standing = t.standing(op.slot.generation)
     e.answer(standing)
     with m.If(standing == Status.OK):
         t.release_slot(t.sessions)
-        m.d.sync += ring.sessions.eq(ring.sessions - 1)
+        t.count(t.ring_number, "sessions", -1)
         t.sweep()
 
 
 def _bind(m: Module, t: Tables, e: Emission) -> None:
     """A ring in use is lost first, and changes hands once nothing of it is left."""
     op = t.op
-    target = t.rings[t.ring_index(op.ring)]
-    in_use = target.bound | target.administrative
+    target, row = t.rings[t.ring_index(op.ring)], Signal.like(t.ring)
+    m.d.comb += row.eq(target)
+    in_use = row.bound | row.administrative
     itself = ~op.stamp.registers & (op.ring == op.stamp)
-    quiet = (target.pins == 0) & (target.sessions == 0) & (target.outstanding == 0) & ~itself
+    quiet = (row.pins == 0) & (row.sessions == 0) & (row.outstanding == 0) & ~itself
     with m.If(in_use):
         t.sweep()
     with m.If(quiet):
@@ -170,7 +173,7 @@ def _bind(m: Module, t: Tables, e: Emission) -> None:
         m.d.comb += t.rebound.eq(1)
         e.answer(Status.OK)
     with m.Else():
-        m.d.sync += target.lost.eq(target.lost | in_use)
+        m.d.sync += target.lost.eq(row.lost | in_use)
         e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
 
 

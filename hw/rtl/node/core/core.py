@@ -10,7 +10,15 @@ from hw.rtl.layouts import cam_event_layout, frame_bits
 from hw.rtl.node.core import allocation, blocks, control, internal, streaming
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import Kind, levels_layout, log_layout, operation_layout, ring_layout, verdict_layout
+from hw.rtl.node.layouts import (
+    Kind,
+    frame_event_layout,
+    levels_layout,
+    log_layout,
+    operation_layout,
+    ring_layout,
+    verdict_layout,
+)
 
 
 class Core(wiring.Component):
@@ -44,6 +52,10 @@ class Core(wiring.Component):
         The block that was being written in this frame has been given up.
     cam_events : Out, stream of `cam_event_layout(params)`, always ready
         What the scrubber of the CAM has found.
+    table_events : Out, stream of `frame_event_layout(params)`, always ready
+        What the scrubber of the frame table has found; a lost row once.
+    failed : Out(1)
+        A word of a table is lost that the core cannot do without: it has stopped.
     rebound : Out, stream of `ring_layout()`, always ready
         This ring has been bound anew, or unbound.
     started : Out(1)
@@ -57,8 +69,8 @@ class Core(wiring.Component):
     ----------------------
     A key a cycle within a LOOKUP, if the ring has no public partition to ask; else its keys go one at a time, and are
     looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict:
-    10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim the search of
-    `Replacement` more.
+    10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim one and the
+    search of `Replacement` more.
 
     Ordering and stalls
     -------------------
@@ -68,7 +80,9 @@ class Core(wiring.Component):
     Reset and errors
     ----------------
     Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but
-    SET_EPOCH before an epoch is set (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID.
+    SET_EPOCH before an epoch is set (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID. A frame whose row is lost is
+    QUARANTINED. From `failed` on, and with the operation that has met the lost word, every command and READ_DONE ends
+    UNAVAILABLE, other internal operations are taken without effect, and nothing is logged, until reset.
 
     Invariants
     ----------
@@ -90,6 +104,8 @@ class Core(wiring.Component):
                 "log": Out(stream.Signature(log_layout())),
                 "discards": Out(stream.Signature(frame_bits(params), always_ready=True)),
                 "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
+                "table_events": Out(stream.Signature(frame_event_layout(params), always_ready=True)),
+                "failed": Out(1),
                 "rebound": Out(stream.Signature(ring_layout(), always_ready=True)),
                 "started": Out(1),
                 "levels": Out(levels_layout(params)),
@@ -103,15 +119,18 @@ class Core(wiring.Component):
         m = Module()
         t = Tables(m, self._params)
         e = Emission(m, t, self.verdicts, self.log)
-        parts = (t.replacement, t.partition_scopes, t.model_scopes, t.sessions, t.pins)
         taken = self.operations.payload
         m.d.comb += [
             t.cam.diagonals.eq(self.diagonals),
-            self.ready.eq(Cat(t.cam.requests.ready, t.frames_ready, *(part.ready for part in parts)).all()),
+            self.ready.eq(Cat(t.cam.requests.ready, t.frames_ready, *(part.ready for part in t.parts)).all()),
             self.discards.valid.eq(t.discard),
             self.discards.payload.eq(t.index),
             self.cam_events.valid.eq(t.cam.events.valid),
             self.cam_events.payload.eq(t.cam.events.payload),
+            self.table_events.valid.eq(t.frames.events.valid),
+            self.table_events.payload.uncorrectable.eq(t.frames.events.payload.uncorrectable),
+            self.table_events.payload.frame.eq(t.frames.events.payload.row),
+            self.failed.eq(t.failed),
             self.rebound.valid.eq(t.rebound),
             self.rebound.payload.eq(t.op.ring),
             self.started.eq(t.epoch != 0),
@@ -134,7 +153,7 @@ class Core(wiring.Component):
                     m.d.sync += t.op.eq(taken)
                     with m.If((taken.kind != Kind.LOOKUP) | (taken.item == 0) | ~t.stopped):
                         m.next = "ADMIT"
-                with m.Elif(self.ready):
+                with m.Elif(self.ready & ~t.failed):
                     internal.hands(m, t)
 
             with m.State("ADMIT"):
@@ -155,7 +174,7 @@ class Core(wiring.Component):
                     m.next = "OWNER"
 
             with m.State("OWNER"):
-                t.read_session(t.frame.session_slot)
+                t.read_session(t.arriving.session_slot)
                 m.next = "JUDGE"
 
             with m.State("JUDGE"), m.Switch(t.op.kind):

@@ -32,13 +32,20 @@ class Emission:
         self._entry = Signal(log_layout())
         self._seal = Signal(verdict_layout())
         self._say, self._write, self._tell_seal = Signal(), Signal(), Signal()
+        self._logs, self._answers, self._waits, self._completes, self._seals = (Signal() for _ in range(5))
+        self._status, self._seal_status = Signal(5), Signal(5)
         self._chain = Signal(Kind)
         self._chain_frame = Signal.like(t.index)
         self._chained = Signal()
+        said = Signal(verdict_layout())
         m.d.comb += [
             self._log.w_data.eq(self._entry),
-            self._verdicts.w_data.eq(Mux(self._tell_seal, self._seal, self._verdict)),
+            said.eq(Mux(self._tell_seal, self._seal, self._verdict)),
+            self._verdicts.w_data.eq(said),
         ]
+        with m.If(t.failing):
+            m.d.comb += [said.status.eq(Status.UNAVAILABLE), said.complete.eq(1), said.named.eq(0), said.pinned.eq(0)]
+        self._collect()
 
     def room(self, count: int) -> Value:
         """Whether `count` more operations can say what they have to say."""
@@ -49,49 +56,63 @@ class Emission:
         self._m.d.comb += [
             self._verdicts.w_en.eq(1),
             self._verdicts.w_data.eq(verdict),
-            self._log.w_en.eq(1),
+            self._log.w_en.eq(~self._t.failing),
             self._log.w_data.eq(entry),
         ]
 
     def log(self) -> None:
         """The operation in hand enters the order log."""
-        op, entry = self._t.op, self._entry
-        same = ("kind", "stamp", "tag", "item", "count", "ok", "ring")
-        self._m.d.sync += [entry[name].eq(op[name]) for name in same]
-        self._m.d.sync += [entry.frame.eq(op.handle.frame), entry.slot.eq(op.slot.slot), self._write.eq(1)]
+        self._m.d.comb += self._logs.eq(1)
         self._m.next = "EMIT"
 
     def answer(self, status: ValueLike, *, complete: ValueLike = 1) -> None:
         """The command in hand gets a verdict, and enters the log."""
-        m, t, op, verdict = self._m, self._t, self._t.op, self._verdict
-        lost = ~op.stamp.registers & t.ring.lost & Value.cast(complete) & (status != Status.INVALID)
-        m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item", "run")]
-        m.d.sync += [
-            verdict.status.eq(Mux(lost, Status.UNAVAILABLE, status)),
-            verdict.complete.eq(complete),
-            verdict.named.eq(0),
-            verdict.pinned.eq(0),
-            verdict.frame.eq(t.index),
-            verdict.segment.eq(op.segment),
-            verdict.count.eq(op.count),
-            verdict.length.eq(t.frame.length),
-            self._say.eq(1),
-            t.stopped.eq((op.kind == Kind.LOOKUP) & Value.cast(complete) & ~op.last),
-        ]
-        self._account(complete)
+        self._m.d.comb += [self._answers.eq(1), self._status.eq(status), self._completes.eq(complete)]
         self.log()
 
     def wait(self) -> None:
         """The command in hand enters the log, and is answered later."""
-        self._account(0)
+        self._m.d.comb += self._waits.eq(1)
         self.log()
 
-    def _account(self, complete: ValueLike) -> None:
-        """Count what is outstanding on the stamping ring."""
-        m, t, op = self._m, self._t, self._t.op
+    def _collect(self) -> None:
+        """What is said in any state comes together here, so that it is not written out for each."""
+        m, t, op, verdict, entry = self._m, self._t, self._t.op, self._verdict, self._entry
+        with m.If(self._logs):
+            same = ("kind", "stamp", "tag", "item", "count", "ok", "ring")
+            m.d.sync += [entry[name].eq(op[name]) for name in same]
+            m.d.sync += [entry.frame.eq(op.handle.frame), entry.slot.eq(op.slot.slot), self._write.eq(1)]
+        lost = ~op.stamp.registers & t.ring.lost & self._completes & (self._status != Status.INVALID)
+        with m.If(self._answers):
+            m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item", "run")]
+            m.d.sync += [
+                verdict.status.eq(Mux(lost, Status.UNAVAILABLE, self._status)),
+                verdict.complete.eq(self._completes),
+                verdict.named.eq(0),
+                verdict.pinned.eq(0),
+                verdict.frame.eq(t.index),
+                verdict.segment.eq(op.segment),
+                verdict.count.eq(op.count),
+                verdict.length.eq(t.frame.length),
+                self._say.eq(1),
+                t.stopped.eq((op.kind == Kind.LOOKUP) & self._completes & ~op.last),
+            ]
+        # What is outstanding on the stamping ring.
         begun = (op.kind != Kind.READ_DONE) & (op.item == 0)
-        with m.If(~op.stamp.registers):
-            m.d.sync += t.ring.outstanding.eq(t.ring.outstanding + begun - Value.cast(complete))
+        with m.If((self._answers | self._waits) & ~op.stamp.registers):
+            t.count(t.ring_number, "outstanding", begun - self._completes)
+
+        frame, seal = t.frame, self._seal
+        with m.If(self._seals):
+            m.d.sync += [
+                seal.kind.eq(Kind.SEAL),
+                seal.stamp.eq(frame.sealing_stamp),
+                seal.tag.eq(frame.sealing_tag),
+                seal.item.eq(0),
+                seal.status.eq(Mux(t.is_lost(frame.sealing_stamp), Status.UNAVAILABLE, self._seal_status)),
+                seal.complete.eq(1),
+                self._tell_seal.eq(1),
+            ]
 
     def name(self, frame: ValueLike, generation: ValueLike) -> None:
         """The verdict names a block."""
@@ -112,40 +133,32 @@ class Emission:
 
     def answer_seal(self, status: ValueLike) -> None:
         """The SEAL that waits for the block in hand gets a verdict."""
-        frame, seal = self._t.frame, self._seal
-        lost = self._t.rings[self._t.ring_index(frame.sealing_stamp)].lost
-        self._m.d.sync += [
-            seal.kind.eq(Kind.SEAL),
-            seal.stamp.eq(frame.sealing_stamp),
-            seal.tag.eq(frame.sealing_tag),
-            seal.item.eq(0),
-            seal.status.eq(Mux(lost, Status.UNAVAILABLE, status)),
-            seal.complete.eq(1),
-            self._tell_seal.eq(1),
-        ]
+        self._m.d.comb += [self._seals.eq(1), self._seal_status.eq(status)]
 
     def follow(self, kind: Kind) -> None:
         """The operation in hand is followed by another, of the frame in hand, which it has made possible."""
         self._m.d.sync += [self._chain.eq(kind), self._chain_frame.eq(self._t.index), self._chained.eq(1)]
 
     def states(self) -> None:
-        """The state EMIT."""
+        """The state EMIT. What a core says that has failed is UNAVAILABLE, and all."""
         m, t = self._m, self._t
         with m.State("EMIT"):
             m.d.comb += [
-                self._log.w_en.eq(self._write),
+                self._log.w_en.eq(self._write & ~t.failing),
                 self._verdicts.w_en.eq(self._say | self._tell_seal),
             ]
             with m.If(self._log.w_rdy):
                 m.d.sync += self._write.eq(0)
             with m.If(self._verdicts.w_rdy & self._tell_seal):
-                ring = t.rings[t.ring_index(self._seal.stamp)]
-                m.d.sync += [self._tell_seal.eq(0), ring.outstanding.eq(ring.outstanding - 1)]
+                m.d.sync += self._tell_seal.eq(0)
+                t.count(t.ring_index(self._seal.stamp), "outstanding", -1)
             with m.Elif(self._verdicts.w_rdy):
                 m.d.sync += self._say.eq(0)
+            with m.If(t.failing):
+                m.d.sync += t.stopped.eq((t.op.kind == Kind.LOOKUP) & ~t.op.last)
             with m.If((~self._write | self._log.w_rdy) & ~self._tell_seal & (~self._say | self._verdicts.w_rdy)):
                 m.next = "IDLE"
-                with m.If(self._chained):
+                with m.If(self._chained & ~t.failing):
                     m.d.sync += [
                         self._chained.eq(0),
                         t.op.kind.eq(self._chain),

@@ -1,6 +1,6 @@
 """LANDED, SEALED, READ_DONE, DRAINED, LOST and the steps of the hands: the judgements of `pymodel.spec.internal`."""
 
-from amaranth import Module, Mux
+from amaranth import Cat, Module, Mux
 
 from hw.params.protocol import Status
 from hw.rtl.node.core.blocks import drain, drained, unpin
@@ -46,17 +46,19 @@ def _landed(m: Module, t: Tables, e: Emission) -> None:
 
 
 def _sealed(m: Module, t: Tables, e: Emission) -> None:
-    """The done bit, or MEM_ERROR, or STALE."""
+    """The done bit, or MEM_ERROR, or STALE; nothing, if the row has been lost since."""
     frame = t.frame
-    with m.If(~t.alive):
-        drain(m, t, e)
-    with m.Elif(frame.landed != frame.accepted):
-        drain(m, t, e, seal=Status.MEM_ERROR)
-    with m.Else():
-        t.write_frame(state=State.SEALED, sealing=0)
-        t.note_evictable()
-        e.answer_seal(Status.OK)
-    e.log()
+    m.next = "IDLE"
+    with m.If(~t.quarantined):
+        with m.If(~t.alive):
+            drain(m, t, e)
+        with m.Elif(frame.landed != frame.accepted):
+            drain(m, t, e, seal=Status.MEM_ERROR)
+        with m.Else():
+            t.write_frame(state=State.SEALED, sealing=0)
+            t.note_evictable()
+            e.answer_seal(Status.OK)
+        e.log()
 
 
 def _read_done(m: Module, t: Tables, e: Emission) -> None:
@@ -73,17 +75,17 @@ def _read_done(m: Module, t: Tables, e: Emission) -> None:
 
 
 def _drained(m: Module, t: Tables, e: Emission) -> None:
-    """DRAINING to FREE; a frame with no generation left leaves service."""
-    t.write_frame(state=Mux(t.worn, State.QUARANTINED, State.FREE))
-    t.lose_use()
-    m.d.comb += [
-        t.replacement.give.eq(~t.worn),
-        t.replacement.usage.quarantine.eq(t.worn),
-        t.replacement.usage.quarantine_pool.eq(t.pool_of(t.index)),
-        t.replacement.give_frame.eq(t.index),
-        t.replacement.give_pool.eq(t.pool_of(t.index)),
-    ]
-    e.log()
+    """DRAINING to FREE; a frame with no generation left leaves service. Nothing, if the row has been lost since."""
+    replacement = t.replacement
+    m.next = "IDLE"
+    m.d.comb += [replacement.give_frame.eq(t.index), replacement.give_pool.eq(t.pool_of(t.index))]
+    with m.If(~t.quarantined):
+        t.write_frame(state=Mux(t.worn, State.QUARANTINED, State.FREE))
+        t.lose_use()
+        m.d.comb += replacement.give.eq(~t.worn)
+        with m.If(t.worn):
+            t.retire()
+        e.log()
 
 
 def _step_frames(m: Module, t: Tables, e: Emission) -> None:
@@ -97,10 +99,9 @@ def _step_frames(m: Module, t: Tables, e: Emission) -> None:
 def _step_sessions(m: Module, t: Tables, e: Emission) -> None:
     """A session that lost its ring ends."""
     m.next = "IDLE"
-    holder = t.rings[t.ring_index(t.owner.ring)]
-    with m.If(t.sessions.used & holder.lost):
+    with m.If(t.sessions.used & t.is_lost(t.owner.ring)):
         t.release_slot(t.sessions)
-        m.d.sync += holder.sessions.eq(holder.sessions - 1)
+        t.count(t.ring_index(t.owner.ring), "sessions", -1)
         t.sweep()
         e.log()
 
@@ -125,13 +126,11 @@ def _lost(m: Module, t: Tables, e: Emission) -> None:
 
 
 def hands(m: Module, t: Tables) -> None:
-    """In IDLE: one step of a hand that has work. Pins and sessions of lost rings first, then frames."""
+    """In IDLE: one step of a hand that has work. Pins and sessions of lost rings first, then frames, then scrubbers."""
     tables, op = t.params.tables, t.op
     ring_hand, pin_hand, session_hand = t.ring_hand, t.pin_hand, t.session_hand
-    pins_left = t.rings[ring_hand].lost & (t.rings[ring_hand].pins != 0)
-    sessions_left = 0
-    for i in range(t.params.rings):
-        sessions_left |= t.rings[i].lost & (t.rings[i].sessions != 0)
+    pins_left = Cat(ring.lost & (ring.pins != 0) for ring in t.rings).bit_select(ring_hand, 1)
+    sessions_left = Cat(ring.lost & (ring.sessions != 0) for ring in t.rings).any()
 
     m.d.sync += op.as_value().eq(0)
     with m.If(pins_left):
@@ -161,5 +160,7 @@ def hands(m: Module, t: Tables) -> None:
         ]
         t.read_frame(t.frame_hand)
         m.next = "OWNER"
+    with m.Else():
+        m.d.comb += t.idle.eq(1)
     with m.If(~pins_left):
         m.d.sync += ring_hand.eq(Mux(ring_hand == t.params.rings - 1, 0, ring_hand + 1))

@@ -6,7 +6,7 @@ from amaranth.lib import data, stream
 from hw.params.protocol import Status
 from hw.rtl.node.core.emission import Emission, first
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import State, frame_layout, log_layout, verdict_layout
+from hw.rtl.node.layouts import State, log_layout, verdict_layout
 from hw.rtl.node.slots import SlotOp
 
 STAGES = 6
@@ -31,9 +31,10 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
     keys = Signal(data.ArrayLayout(key, STAGES))
     hits = Signal(2)
     indices = Signal(data.ArrayLayout(len(t.index), 2))
-    row = Signal(frame_layout(t.params))
     scopes_alive = Signal()
-    written = Signal(data.ArrayLayout(data.StructLayout({"valid": 1, "index": len(t.index), "pins": len(row.pins)}), 2))
+    written = Signal(
+        data.ArrayLayout(data.StructLayout({"valid": 1, "index": len(t.index), "pins": len(t.frame.pins)}), 2)
+    )
     op, answer = t.op, t.cam.responses.payload
 
     with m.State("STREAM"):
@@ -51,13 +52,20 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
         # ROW, then SESSION: what was found goes along.
         with m.If(answer.hit):
             t.read_frame(answer.frame)
-        t.read_session(t.frame.session_slot)
-        m.d.comb += [t.pins.offer.eq(1), t.pins.offer_table.eq(t.ring_index(op.stamp))]
+        with m.If(hits[0]):
+            t.read_session(t.arriving.session_slot)
+        m.d.comb += [
+            t.pins.offer.eq(1),
+            t.pins.offer_table.eq(t.ring_index(op.stamp)),
+            t.partition_scopes.query.eq(t.arriving.partition),
+            t.partition_scopes.query_stamp.eq(t.arriving.partition_stamp),
+            t.model_scopes.query.eq(t.arriving.model),
+            t.model_scopes.query_stamp.eq(t.arriving.model_stamp),
+        ]
         m.d.sync += [
             hits.eq(Cat(answer.hit, hits)),
             indices[0].eq(answer.frame),
             indices[1].eq(indices[0]),
-            row.eq(t.frame),
             scopes_alive.eq(t.scopes_alive),
             written[0].valid.eq(0),
             written[1].eq(written[0]),
@@ -66,28 +74,29 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
         # JUDGE.
         with m.If(busy[-1] & ~t.ended):
             found = hits[1] & scopes_alive
-            _judge(m, t, e, key=keys[STAGES - 1], row=row, found=found, index=indices[1], written=written)
+            _judge(m, t, e, key=keys[STAGES - 1], found=found, index=indices[1], written=written)
         with m.If(t.ended & (busy == 0)):
             m.next = "IDLE"
 
 
 def _judge(
-    m: Module, t: Tables, e: Emission, *, key: data.View, row: data.View, found: Value, index: Value, written: data.View
+    m: Module, t: Tables, e: Emission, *, key: data.View, found: Value, index: Value, written: data.View
 ) -> None:
     """One key: HIT, PENDING, MISS, or no room for its pin."""
-    op = t.op
+    op, row = t.op, t.frame
     sealed = found & (row.state == State.SEALED)
     pending = found & (row.state == State.WRITING) & t.session_lives(row.session_generation)
     _, status = first(
+        (t.failing, Status.UNAVAILABLE),
         (sealed & op.pin & ~t.pins.free, Status.NO_SPACE),
         (sealed, Status.HIT),
         (pending, Status.PENDING),
         (1, Status.MISS),
     )
     hit = status == Status.HIT
-    complete = (status == Status.NO_SPACE) | key.last | (op.run & ~hit)
+    complete = t.failing | (status == Status.NO_SPACE) | key.last | (op.run & ~hit)
     pinned = hit & op.pin
-    m.d.sync += t.ring.outstanding.eq(t.ring.outstanding + (key.item == 0) - complete)
+    t.count(t.ring_number, "outstanding", (key.item == 0) - complete)
     with m.If(complete):
         m.d.sync += [t.ended.eq(1), t.stopped.eq(~t.asked_all)]
 
@@ -98,13 +107,13 @@ def _judge(
             m.d.comb += pins.eq(earlier.pins + 1)
     with m.If(pinned):
         m.d.comb += [t.pins.op.eq(SlotOp.TAKE), t.pins.new_entry.eq(index)]
+        t.count(t.ring_number, "pins", 1)
         m.d.sync += [
-            t.ring.pins.eq(t.ring.pins + 1),
             written[0].valid.eq(1),
             written[0].index.eq(index),
             written[0].pins.eq(pins),
         ]
-        t.write_pins(index, row, pins)
+        t.write_pins(index, pins)
 
     verdict, entry = Signal(verdict_layout()), Signal(log_layout())
     named = hit | (status == Status.PENDING)

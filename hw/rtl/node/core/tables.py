@@ -1,7 +1,8 @@
 """The tables of a slice, and what an operation does to them: the vocabulary of the core's judgements."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, memory
+from amaranth.hdl import ValueLike
+from amaranth.lib import data
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params import crc32c
@@ -13,6 +14,7 @@ from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_la
 from hw.rtl.node.replacement import Replacement
 from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
+from hw.rtl.table import Table
 
 
 def ring_row_layout(params: Params) -> data.StructLayout:
@@ -34,8 +36,10 @@ def ring_row_layout(params: Params) -> data.StructLayout:
 class Tables:
     """The operation in hand (`op`, `ring`), what has been read for it (`frame`, `session`), and all tables.
 
-    `frame` is the row that was read last, of frame `index`; it and `session` stand while nothing else is read. The
-    methods add statements to the module where they are called: in one state of the core, each table is used once.
+    `frame` is the row that was read last, of frame `index`, two cycles after the read; `arriving` is the same in the
+    cycle before. They and `session` stand while nothing else is read, up to the next `idle`: then the scrubbers have
+    the read registers. The methods add statements to the module where they are called: in one state of the core, each
+    table is used once.
     """
 
     def __init__(self, m: Module, params: Params) -> None:
@@ -48,16 +52,24 @@ class Tables:
         m.submodules.partition_scopes = self.partition_scopes = ScopeTable(entries=tables.partitions, **scopes)
         m.submodules.model_scopes = self.model_scopes = ScopeTable(entries=tables.models, **scopes)
         m.submodules.sessions = self.sessions = SlotTables(
-            tables=1, slots=tables.sessions, generation_bits=tables.slot_generation_bits, shape=session_layout()
+            tables=1,
+            slots=tables.sessions,
+            generation_bits=tables.slot_generation_bits,
+            shape=session_layout(),
+            ecc=tables.ecc,
         )
         m.submodules.pins = self.pins = SlotTables(
             tables=params.rings,
             slots=tables.pins_per_ring,
             generation_bits=tables.slot_generation_bits,
             shape=frame_bits(params),
+            ecc=tables.ecc,
         )
-        m.submodules.frames = frames = memory.Memory(shape=frame_layout(params), depth=params.frames, init=[])
-        self._read, self._write = frames.read_port(), frames.write_port()
+        row = frame_layout(params)
+        m.submodules.frames = self.frames = Table(
+            shape=row, depth=params.frames, ecc=tables.ecc, lost=row.const({"state": State.QUARANTINED}).as_bits()
+        )
+        self.parts = (self.replacement, self.partition_scopes, self.model_scopes, self.sessions, self.pins)
 
         self.epoch = Signal(64)
         self.rings = Signal(data.ArrayLayout(ring_row_layout(params), params.rings))
@@ -66,14 +78,18 @@ class Tables:
         self.read_masks = Signal(data.ArrayLayout(tables.partitions, tables.partitions))
 
         self.op = Signal(operation_layout(params))
-        self.ring = self.rings[self.ring_index(self.op.stamp)]
+        self.ring_number = Signal(range(params.rings))
+        self.ring = Signal(ring_row_layout(params))
+        self._lost_rings, self._owner_lost = Signal(params.rings), Signal()
         self.found = Signal(cam_response_layout(params))
         self.index = Signal(frame_bits(params))
-        self.frame = self._read.data
+        self.arriving, self.frame, self.row = Signal(row), Signal(row, reset_less=True), Signal(row)
         self.owner = self.sessions.entry
-        self.row = Signal(frame_layout(params))
-        self.state_before = Signal(State)
+        self._writes = Signal()
+        self.idle, self.failed, self.failing = Signal(), Signal(), Signal()
         self._derive()
+        self._fetch()
+        self._guard()
         self._initialise(m)
 
         # What single commands keep between their states.
@@ -99,6 +115,15 @@ class Tables:
         """The row of a ring."""
         return stamp.port * self.params.tables.rings_per_port + stamp.ring
 
+    def is_lost(self, stamp: data.View) -> Value:
+        """Whether a ring is lost."""
+        return self._lost_rings.bit_select(self.ring_index(stamp), 1)
+
+    def count(self, ring: Value, name: str, change: ValueLike) -> None:
+        """Count what a ring holds; each of its counts once a cycle."""
+        held = self.rings[ring][name]
+        self.m.d.sync += held.eq(held + change)
+
     def _derive(self) -> None:
         """What follows from the operation in hand and what was read: alive, owned, held."""
         m, frame = self.m, self.frame
@@ -106,25 +131,31 @@ class Tables:
         self.alive = Signal()
         self.writing = Signal()
         self.sealed = Signal()
+        self.quarantined = Signal()
         self.named = Signal()
         self.owned = Signal()
         self.worn = Signal()
         m.d.comb += [
+            self.ring_number.eq(self.ring_index(self.op.stamp)),
+            self.ring.eq(self.rings[self.ring_number]),
+            self._lost_rings.eq(Cat(ring.lost for ring in self.rings)),
+            self._owner_lost.eq(self.is_lost(self.owner.ring)),
             self.row.eq(frame),
-            self.state_before.eq(frame.state),
-            self._read.en.eq(0),
-            self._write.data.eq(self.row),
-            self._write.addr.eq(self.index),
-            self._read.addr.eq(self.op.handle.frame),
+            self.frames.write.eq(self._writes & ~self.quarantined),
+            self.frames.write_data.eq(self.row),
+            self.frames.write_address.eq(self.index),
             self.partition_scopes.query.eq(frame.partition),
             self.partition_scopes.query_stamp.eq(frame.partition_stamp),
             self.model_scopes.query.eq(frame.model),
             self.model_scopes.query_stamp.eq(frame.model_stamp),
             self.writing.eq(frame.state == State.WRITING),
             self.sealed.eq(frame.state == State.SEALED),
+            self.quarantined.eq(frame.state == State.QUARANTINED),
             self.worn.eq(frame.generation.all()),
             self.scopes_alive.eq(self.partition_scopes.alive & self.model_scopes.alive),
-            self.alive.eq(self.scopes_alive & (self.sealed | self.session_lives(frame.session_generation))),
+            self.alive.eq(
+                self.scopes_alive & (self.sealed | (self.writing & self.session_lives(frame.session_generation)))
+            ),
             self.named.eq(
                 (self.op.handle.epoch == self.epoch)
                 & (self.op.handle.generation == frame.generation)
@@ -133,13 +164,36 @@ class Tables:
             self.owned.eq(self.owner.ring == self.op.stamp),
         ]
 
+    def _fetch(self) -> None:
+        """Two cycles from the SRAM to `frame`, for the sake of the decoder.
+
+        A row that is read while it is written, as happens to one that neighbouring keys of a LOOKUP hit, comes to be
+        as it was before; what such a write changes is forwarded.
+        """
+        m, frames = self.m, self.frames
+        collided = Signal()
+        before = Signal.like(self.frame, reset_less=True)
+        m.d.sync += [
+            collided.eq(frames.read & frames.write & (frames.read_address == frames.write_address)),
+            before.eq(self.frame),
+            self.frame.eq(self.arriving),
+        ]
+        m.d.comb += self.arriving.eq(Mux(collided, before, frames.read_data))
+
+    def _guard(self) -> None:
+        """The scrubbers' turn; and the end, when a word other than a frame's row is lost."""
+        m, parts = self.m, (self.replacement, self.sessions, self.pins)
+        m.d.comb += [part.idle.eq(self.idle) for part in (self.frames, *parts)]
+        m.d.comb += self.failing.eq(self.failed | Cat(part.uncorrectable for part in parts).any())
+        m.d.sync += self.failed.eq(self.failing)
+
     def levels(self) -> data.View:
         """What is in use, counted as it changes."""
         m, params = self.m, self.params
         levels = Signal(levels_layout(params), init={"frames": [params.frames]})
-        with m.If(self.frames_ready & self._write.en):
+        with m.If(self.frames_ready & self.frames.write):
             for state, count in zip(State, levels.frames, strict=True):
-                m.d.sync += count.eq(count + (self.row.state == state) - (self.state_before == state))
+                m.d.sync += count.eq(count + (self.row.state == state) - (self.frame.state == state))
         for table, count in ((self.pins, levels.pins), (self.sessions, levels.sessions)):
             m.d.sync += count.eq(count + (table.op == SlotOp.TAKE) - (table.op == SlotOp.RELEASE))
         return levels
@@ -149,14 +203,18 @@ class Tables:
         self.frames_ready = Signal()
         swept = Signal(range(self.params.frames))
         with m.If(~self.frames_ready):
-            m.d.comb += [self._write.en.eq(1), self._write.addr.eq(swept), self._write.data.as_value().eq(0)]
+            m.d.comb += [
+                self.frames.write.eq(1),
+                self.frames.write_address.eq(swept),
+                self.frames.write_data.as_value().eq(0),
+            ]
             m.d.sync += [swept.eq(swept + 1), self.frames_ready.eq(swept == self.params.frames - 1)]
 
-    # Reads: what they find stands from the next state on.
+    # Reads: what they find stands from the next state on, the row of a frame from the one after that.
 
     def read_frame(self, index: Value) -> None:
         """Read a row of the frame table."""
-        self.m.d.comb += [self._read.en.eq(1), self._read.addr.eq(index)]
+        self.m.d.comb += [self.frames.read.eq(1), self.frames.read_address.eq(index)]
         self.m.d.sync += self.index.eq(index)
 
     def read_session(self, slot: Value) -> None:
@@ -187,18 +245,16 @@ class Tables:
     # Life and death of a block, as in `pymodel.spec.core`.
 
     def write_frame(self, **changes: object) -> None:
-        """Write the row of `index` back, changed."""
-        self.m.d.comb += self._write.en.eq(1)
+        """Write the row of `index` back, changed; that of a QUARANTINED frame is never written."""
+        self.m.d.comb += self._writes.eq(1)
         self.m.d.comb += [self.row[name].eq(value) for name, value in changes.items()]
 
-    def write_pins(self, index: Value, row: Value, pins: Value) -> None:
-        """Write `row` to `index`, with so many pins: it is hit, referenced, and nothing to evict."""
+    def write_pins(self, index: Value, pins: Value) -> None:
+        """Write the row in hand to `index`, with so many pins: it is hit, referenced, and nothing to evict."""
         words = self.replacement.clock.words
         self.m.d.comb += [
-            self._write.en.eq(1),
-            self._write.addr.eq(index),
-            self.row.eq(row),
-            self.state_before.eq(row.state),
+            self._writes.eq(1),
+            self.frames.write_address.eq(index),
             self.row.pins.eq(pins),
             words.mark.eq(1),
             words.frame.eq(index),
@@ -208,8 +264,7 @@ class Tables:
 
     def session_lives(self, generation: Value) -> Value:
         """Whether the session that was read is that of `generation`, and its ring not lost."""
-        lost = self.rings[self.ring_index(self.owner.ring)].lost
-        return self.sessions.used & (self.sessions.generation == generation) & ~lost
+        return self.sessions.used & (self.sessions.generation == generation) & ~self._owner_lost
 
     def note_evictable(self) -> None:
         """Tell the clock of a frame whose row is written: SEALED, held by nothing, with a generation to go."""
@@ -249,6 +304,11 @@ class Tables:
         usage = self.replacement.usage
         self.m.d.comb += [usage.lose.eq(1), usage.lose_index.eq(self.frame.partition)]
 
+    def retire(self) -> None:
+        """The frame, which no partition has, leaves service."""
+        usage = self.replacement.usage
+        self.m.d.comb += [usage.quarantine.eq(1), usage.quarantine_pool.eq(self.pool_of(self.index))]
+
     def pool_of(self, frame: Value) -> Value:
         """The pool that a frame is in."""
         firsts = [sum(pool.frames for pool in self.params.pools[:i]) for i in range(1, len(self.params.pools))]
@@ -267,9 +327,8 @@ class Tables:
 
     def standing(self, generation: Value) -> Value:
         """What the ring may do in the session that was read, asked for in `generation`: a status."""
-        lost = self.rings[self.ring_index(self.owner.ring)].lost
         known = self.sessions.used & (self.sessions.generation == generation)
-        return Mux(known, Mux(self.owned, Mux(lost, Status.STALE, Status.OK), Status.DENIED), Status.STALE)
+        return Mux(known, Mux(self.owned, Mux(self._owner_lost, Status.STALE, Status.OK), Status.DENIED), Status.STALE)
 
     @staticmethod
     def product(matrix: crc32c.Matrix, vector: Value) -> Value:
