@@ -28,6 +28,8 @@ public:
     LinkEndpoint(LinkPorts ports, unsigned number, std::uint64_t seed) : ports_(ports), number_(number), random_(seed) {
         received.reserve(1 << 16);
         reset();
+        hide();
+        ports_.from_node_credits = 0;
     }
 
     void behave(const LinkBehaviour& behaviour) {

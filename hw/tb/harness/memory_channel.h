@@ -38,6 +38,8 @@ public:
         : ports_(ports), number_(number), random_(seed) {
         reads_.reserve(256);
         writes_.reserve(256);
+        hide_read();
+        ports_.bvalid = 0;
     }
 
     void behave(const MemoryBehaviour& behaviour) {

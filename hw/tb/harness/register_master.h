@@ -9,6 +9,8 @@
 class RegisterMaster {
 public:
     explicit RegisterMaster(AxiPorts ports) : ports_(ports) {
+        ports_.awvalid = ports_.wvalid = ports_.arvalid = 0;
+        ports_.awprot = ports_.arprot = 0;
         ports_.bready = 1;
         ports_.rready = 1;
     }
