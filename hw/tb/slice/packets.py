@@ -66,8 +66,12 @@ class Packets:
         keys: Sequence[int] = ()
         if isinstance(command, c.Lookup):
             keys, command = command.keys, replace(command, keys=[0])
-        op = self._encoder.command(ring, tag, command)[0]
-        payload = self._command.pack(self._fields(op) | ({"count": len(keys)} if keys else {}))
+        fields = self._fields(self._encoder.command(ring, tag, command)[0])
+        if keys:
+            fields["count"] = len(keys)
+        elif isinstance(command, c.Write):
+            fields["length"] = len(command.data)
+        payload = self._command.pack(fields)
         size = self._params.memory.beat_bytes
         head = payload.to_bytes(COMMAND_BYTES, "little").ljust(self._params.flits(COMMAND_BYTES) * size, b"\0")
         return self._packet(REQUEST, ring, tag, head + b"".join(key.to_bytes(KEY_BYTES, "little") for key in keys))

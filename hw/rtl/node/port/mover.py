@@ -25,7 +25,7 @@ class Mover(wiring.Component):
     Interface
     ---------
     moves : In, stream of `move_layout(params)`
-        What becomes of the next segment in the buffer.
+        What becomes of the next segment in the buffer. Once `ready`, it stays so until a move is taken.
     buffered : In, stream of `beat_layout(beat_bytes)`
         The buffer.
     segments : Out, stream of `write_segment_layout(params)`
@@ -37,7 +37,7 @@ class Mover(wiring.Component):
 
     Latency and throughput
     ----------------------
-    One cycle; a beat a cycle, across segments too.
+    Two cycles; a beat a cycle, across segments too.
 
     Ordering and stalls
     -------------------
@@ -67,14 +67,16 @@ class Mover(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        m.submodules.decided = decided = Queue(move_layout(self._params), depth=AHEAD)
         m.submodules.fates = fates = Queue(1, depth=AHEAD)
-        move, segment = self.moves.payload, self.segments.payload
+        wiring.connect(m, wiring.flipped(self.moves), decided.i)
+        move, segment = decided.o.payload, self.segments.payload
         m.d.comb += [
-            self.segments.valid.eq(self.moves.valid & move.keep & fates.i.ready),
-            fates.i.valid.eq(self.moves.valid & (~move.keep | self.segments.ready)),
+            self.segments.valid.eq(decided.o.valid & move.keep & fates.i.ready),
+            fates.i.valid.eq(decided.o.valid & (~move.keep | self.segments.ready)),
             fates.i.payload.eq(move.keep),
-            self.moves.ready.eq(fates.i.ready & (~move.keep | self.segments.ready)),
-            self.moving.eq(self.moves.valid | fates.o.valid),
+            decided.o.ready.eq(fates.i.ready & (~move.keep | self.segments.ready)),
+            self.moving.eq(self.moves.valid | decided.o.valid | fates.o.valid),
             *(segment[name].eq(move[name]) for name, _ in write_segment_layout(self._params)),
         ]
         keeps = fates.o.valid & fates.o.payload
