@@ -1,6 +1,8 @@
 """Flits, what they carry, and the links that they move on: the one home of each field."""
 
-from amaranth.lib import data, enum, wiring
+from enum import IntEnum
+
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params, crc32c
@@ -10,7 +12,7 @@ from hw.rtl.layouts import beat_layout, handle_layout, slot_id_layout
 KEY_BYTES = KEY_BITS // 8
 
 
-class Channel(enum.Enum, shape=2):  # type: ignore[call-arg]
+class Channel(IntEnum):
     """Virtual channels: each has a buffer at the receiver, and so credits of its own. None waits for another."""
 
     REQUEST = 0

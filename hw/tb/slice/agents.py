@@ -31,13 +31,11 @@ class LinkEnd:
             for lane in ("to_node", "from_node")
         )
         self._codec = bench.codec(f"links__{port}__to_node__flit")
-        self._channel = self._codec.unpack(0).keys()
-        self._sizes = {channel.value: size for channel, size in to_node_buffers(params).items()}
-        self._rooms = {channel.value: size for channel, size in from_node_buffers(params).items()}
+        self._sizes, self._rooms = to_node_buffers(params), from_node_buffers(params)
         rng = bench.rng(f"link {port}")
-        self._idle, self._backpressure = idle(rng), backpressure(rng)
-        self._queues: dict[int, deque[int]] = {}
-        self._turn = cycle(channel.value for channel in Channel)  # type: ignore[attr-defined]
+        self._willing, self._taking = idle(rng), backpressure(rng)
+        self._queues: dict[Channel, deque[int]] = {}
+        self._turn = cycle(Channel)
         self.reset()
         bench.add(self)
 
@@ -46,7 +44,7 @@ class LinkEnd:
         """Flits not yet sent."""
         return sum(map(len, self._queues.values()))
 
-    def send(self, channel: int, flits: list[int]) -> None:
+    def send(self, channel: Channel, flits: list[int]) -> None:
         """Queue flits."""
         self._queues[channel].extend(flits)
 
@@ -54,17 +52,17 @@ class LinkEnd:
         """Forget everything; all credits are back."""
         self._queues = {channel: deque() for channel in self._sizes}
         self._credits = dict(self._sizes)
-        self._buffers: dict[int, deque[int]] = {channel: deque() for channel in self._rooms}
+        self._buffers: dict[Channel, deque[int]] = {channel: deque() for channel in self._rooms}
 
     def drive(self) -> None:
         """Send a flit, and return a credit for one that is taken."""
-        flit = self._choose() if next(self._idle) and not self.bench.in_reset else None
+        flit = self._choose() if next(self._willing) and not self.bench.in_reset else None
         self._to_node["valid"].value = flit is not None
         if flit is not None:
             self._to_node["flit"].value = flit
         credits = 0
         for channel, buffer in self._buffers.items():
-            if buffer and next(self._backpressure):
+            if next(self._taking) and buffer:
                 credits |= 1 << channel
                 taken = buffer.popleft()
                 for listener in self.listeners:
@@ -89,7 +87,7 @@ class LinkEnd:
                 raise CheckError(f"port {self._port}: a credit too many on channel {channel}")
         if self._from_node["valid"].value:
             flit = int(self._from_node["flit"].value)
-            channel = self._codec.unpack(flit)["channel"]
+            channel = Channel(self._codec.unpack(flit)["channel"])
             if len(self._buffers.get(channel, ())) >= self._rooms.get(channel, 0):
                 raise CheckError(f"port {self._port}: a flit on channel {channel} without a credit")
             self._buffers[channel].append(flit)

@@ -17,8 +17,6 @@ from hw.tb.payload import Codec
 NO_OPCODE = 0xFF
 """What a command is sent as that has a value which no flit can carry."""
 
-REQUEST, RESPONSE_CHANNEL, DATA, MESSAGE = (channel.value for channel in Channel)  # type: ignore[attr-defined]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -74,7 +72,9 @@ class Packets:
         payload = self._command.pack(fields)
         size = self._params.memory.beat_bytes
         head = payload.to_bytes(COMMAND_BYTES, "little").ljust(self._params.flits(COMMAND_BYTES) * size, b"\0")
-        return self._packet(REQUEST, ring, tag, head + b"".join(key.to_bytes(KEY_BYTES, "little") for key in keys))
+        return self._packet(
+            Channel.REQUEST, ring, tag, head + b"".join(key.to_bytes(KEY_BYTES, "little") for key in keys)
+        )
 
     def data(self, ring: RingId, tag: int, command: Command) -> list[int]:
         """The DATA flits of a command, a packet a segment."""
@@ -82,15 +82,15 @@ class Packets:
             return []
         size = self._params.memory.segment_bytes
         parts = (bytes(command.data[i : i + size]) for i in range(0, len(command.data), size))
-        return [flit for part in parts for flit in self._packet(DATA, ring, tag, part)]
+        return [flit for part in parts for flit in self._packet(Channel.DATA, ring, tag, part)]
 
     def loss(self, ring: RingId) -> list[int]:
         """The MESSAGE flit that says that a ring is lost."""
-        return self._packet(MESSAGE, ring, 0, b"\0")
+        return self._packet(Channel.MESSAGE, ring, 0, b"\0")
 
-    def channel(self, flit: int) -> int:
+    def channel(self, flit: int) -> Channel:
         """Which channel a flit is of."""
-        return self._field(flit, "channel")
+        return Channel(self._field(flit, "channel"))
 
     def answer(self, port: int, flits: list[int]) -> Answer:
         """The answer in the flits of a RESPONSE packet from `port`."""
@@ -128,7 +128,7 @@ class Packets:
     def _field(self, flit: int, name: str) -> int:
         return flit >> self._at[name] & self._masks[name]
 
-    def _packet(self, channel: int, ring: RingId, tag: int, payload: bytes) -> list[int]:
+    def _packet(self, channel: Channel, ring: RingId, tag: int, payload: bytes) -> list[int]:
         """The flits of a packet."""
         size, at = self._params.memory.beat_bytes, self._at
         header = channel << at["channel"] | ring.ring << at["ring"] | tag << at["tag"]

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -10,16 +11,25 @@ from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import ReadDone, Taken
 from hw.params.params import Params
-from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, RingId, Status
+from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
+from hw.rtl.fabric import Channel
 from hw.tb.core.follower import Follower, Verdict
-from hw.tb.core.operations import Fields
+from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import LATER, Script
 from hw.tb.scoreboard import CheckError
-from hw.tb.slice.packets import DATA, MESSAGE, REQUEST, RESPONSE_CHANNEL, Answer, Beat, Packets
-from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
+from hw.tb.slice.packets import Answer, Beat, Packets
+from pymodel.stimulus.traffic import Fault, Happen, Requester, Submit, Traffic
 
 Name = tuple[RingId, int]
 """Ring and tag of a command."""
+
+
+class Bin(NamedTuple):
+    """One bin of coverage: a command, the state of the block that it names (None: there is none), and who asks."""
+
+    opcode: Opcode
+    state: FrameState | None
+    requester: Requester
 
 
 @dataclass(slots=True)
@@ -49,6 +59,7 @@ class World:
     """Makes packets, and holds what a slice says against the specification that follows its log.
 
     - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs.
+    - `coverage`: how often each bin was hit.
     - `expired`: commands refused because their ring was bound anew.
     """
 
@@ -65,6 +76,7 @@ class World:
         self.traffic = script or Traffic(params, seed, without=LATER)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
+        self.coverage: Counter[Bin] = Counter()
         self.commands = self.compared = self.expired = 0
         self._happen_to = happen
         self._tags: Counter[RingId] = Counter()
@@ -77,7 +89,7 @@ class World:
 
     # What the slice is given.
 
-    def ask(self) -> list[tuple[int, int, list[int]]]:
+    def ask(self) -> list[tuple[int, Channel, list[int]]]:
         """The traffic's next move, as (port, channel, flits) to send; nothing for what is not sent over a link."""
         move = self.traffic.next()
         if move is None:
@@ -95,8 +107,8 @@ class World:
         self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
         self.follower.commands[name] = command
         data = self.packets.data(*name, command)
-        packets = [(move.ring.port, REQUEST, self.packets.requests(*name, command))]
-        return [*packets, (move.ring.port, DATA, data)] if data else packets
+        packets = [(move.ring.port, Channel.REQUEST, self.packets.requests(*name, command))]
+        return [*packets, (move.ring.port, Channel.DATA, data)] if data else packets
 
     def _tag(self, ring: RingId) -> int:
         """A tag that nothing of the ring has that is under way."""
@@ -106,9 +118,9 @@ class World:
         self._tags[ring] += 1
         return tag
 
-    def _happen(self, move: Happen) -> list[tuple[int, int, list[int]]]:
+    def _happen(self, move: Happen) -> list[tuple[int, Channel, list[int]]]:
         if move.fault is Fault.RING_LOST and move.ring is not None:
-            return [(move.ring.port, MESSAGE, self.packets.loss(move.ring))]
+            return [(move.ring.port, Channel.MESSAGE, self.packets.loss(move.ring))]
         self._happen_to(move.fault)
         return []
 
@@ -144,11 +156,34 @@ class World:
 
     def logged(self, entry: Fields) -> None:
         """The order log has one entry more."""
+        self._cover((ring_of(entry["stamp"]), entry["tag"]))
         op = self.follower.follow(entry)
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
         elif isinstance(op, ReadDone):
             self._settle((op.ring, op.tag))
+
+    def _cover(self, name: Name) -> None:
+        """Count the bin of a command that is about to be executed."""
+        sent = self._sent.get(name)
+        if sent is None or sent.logged:
+            return
+        if isinstance(self.traffic, Traffic):
+            asked = self.traffic.outstanding[name[0], sent.tag]
+            self.coverage[Bin(sent.command.opcode, self._state(name[0], sent.command), asked.requester)] += 1
+
+    def _state(self, ring: RingId, command: Command) -> FrameState | None:
+        """The state of the block that a command names."""
+        core = self.follower.slice.core
+        match command:
+            case c.Write(handle) | c.Seal(handle) | c.Abort(handle) | c.Read(handle):
+                frame = core.frames[handle.frame] if handle.frame < len(core.frames) else None
+                return frame.state if frame is not None and frame.generation == handle.generation else None
+            case c.Alloc(model, key) | c.Drop(model, key) | c.Lookup(model, [key, *_]):
+                known = model < len(core.models)
+                found = core.find(core.rings[ring].partition, model, key) if known else None
+                return None if found is None else found.state
+        return None
 
     def _taken(self, op: Taken) -> None:
         name = op.ring, op.tag
@@ -164,16 +199,16 @@ class World:
     def received(self, port: int, flit: int) -> None:
         """A flit has come over a link."""
         channel = self.packets.channel(flit)
-        if channel == DATA:
+        if channel == Channel.DATA:
             self._beat(self.packets.beat(port, flit))
-        elif channel == RESPONSE_CHANNEL:
+        elif channel == Channel.RESPONSE:
             parts = self._parts[port]
             parts.append(flit)
             if self.packets.ends(flit):
                 self._answered(self.packets.answer(port, parts))
                 parts.clear()
         else:
-            raise CheckError(f"port {port}: a flit on channel {channel}, where nothing was expected")
+            raise CheckError(f"port {port}: a flit on {channel!r}, where nothing was expected")
 
     def _answered(self, answer: Answer) -> None:
         name = answer.ring, answer.tag

@@ -65,7 +65,8 @@ class CommandReader(wiring.Component):
     ----------------
     Reset forgets the command in hand; the buffer has to be reset too. A packet that ends before its command is
     malformed (INVALID), flits behind it are dropped. A LOOKUP with more keys than it says is cut; with fewer, its last
-    key is the last one there is. A packet that the buffer does not hold is malformed, or cut. Data of a WRITE that is refused is dropped, segment by segment.
+    key is the last one there is. A packet that the buffer does not hold is malformed, or cut. Data of a WRITE that is
+    refused is dropped, segment by segment.
 
     Invariants
     ----------

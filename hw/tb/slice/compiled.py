@@ -1,0 +1,137 @@
+"""The world around a slice that is compiled: many cycles a call."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hw.params.params import Params
+from hw.params.striping import Striping
+from hw.rtl.emit import Emission, describe
+from hw.rtl.node.layouts import log_layout
+from hw.tb.harness.harness import STAMP_BYTES, Harness, Links, Memory
+from hw.tb.payload import Codec
+from hw.tb.scoreboard import CheckError
+from hw.tb.slice.orders import order
+from hw.tb.slice.world import World
+from pymodel.stimulus.traffic import Fault
+
+CYCLES = 50
+"""Cycles of a call; requesters hear of their answers between calls."""
+
+ASKED = 8
+"""Moves of the traffic between two calls, unless flits pile up."""
+
+UNDER_WAY = 40
+"""Flits that wait at the links while the traffic goes on."""
+
+PATIENCE = 20_000
+"""Cycles for whatever is left when the traffic has ended."""
+
+SETTLED = 1_000
+"""Cycles without anything to do after which the hands of the core have found all there is."""
+
+
+class CompiledWorld:
+    """Traffic on a compiled slice, judged as it comes.
+
+    - `world`: what is sent, and what is expected.
+    - `harness`: the slice. Its order log is always taken: an answer never comes before its entry.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        seed: int,
+        *,
+        memory: Memory | None = None,
+        links: Links | None = None,
+        emission: Emission | None = None,
+    ) -> None:
+        self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
+        self.world = World(params, seed, happen=self._happen)
+        self._params = params
+        self._log = Codec(describe(log_layout()))
+        self._turn = 0
+
+    def _happen(self, fault: Fault) -> None:
+        """Memory fails once, on one channel after the other."""
+        self._turn = (self._turn + 1) % self._params.memory.channels
+        if fault is Fault.WRITE_FAILED:
+            self.harness.fail_writes(self._turn, 1)
+        elif fault is Fault.READ_DAMAGED:
+            self.harness.spoil(self._turn, 1)
+
+    def play(self, commands: int, progress: Callable[[int], None] = lambda done: None) -> None:
+        """Send so many commands, wait for their ends, and compare what is left in memory. Raises CheckError."""
+        world = self.world
+        while world.commands < commands:
+            self._ask()
+            self._run(CYCLES)
+            progress(min(world.commands, commands))
+        left = PATIENCE
+        while world.busy and left > 0:
+            self._run(CYCLES)
+            left -= CYCLES
+        self._run(SETTLED)
+        world.finish()
+        self._compare_memory()
+
+    def _ask(self) -> None:
+        for _ in range(ASKED):
+            if sum(self.harness.pending(port) for port in range(self._params.tables.ports)) > UNDER_WAY:
+                return
+            for port, channel, flits in self.world.ask():
+                size = self.harness.flit_bytes
+                packed = b"".join(flit.to_bytes(size, "little") for flit in flits)
+                self.harness.send(port, channel, packed)
+
+    def _run(self, cycles: int) -> None:
+        """Some cycles, and an order of the administrator, if there is one."""
+        command = self.world.order()
+        if command is not None:
+            self._order(order(command))
+        self.harness.run(cycles)
+        self._hear()
+
+    def _order(self, accesses: Any) -> None:
+        """Do what the administrator wants."""
+        try:
+            offset, word = next(accesses)
+            while True:
+                if word is None:
+                    found, response = self.harness.read_register(offset)
+                else:
+                    found, response = 0, self.harness.write_register(offset, word)
+                if response:
+                    raise CheckError(f"registers: response {response} at {offset:#x}")
+                offset, word = accesses.send(found)
+        except StopIteration as stop:
+            status = stop.value
+        waited = 0
+        while not self.world.decided and waited < PATIENCE:
+            self._hear()
+            self.harness.run(1)
+            waited += 1
+        self.world.ordered(status)
+
+    def _hear(self) -> None:
+        """What the slice has said: first the log, then the answers."""
+        world, harness = self.world, self.harness
+        for entry in _records(harness.log(), harness.log_bytes):
+            world.logged(self._log.unpack(entry))
+        for port in range(self._params.tables.ports):
+            for flit in _records(harness.received(port), harness.flit_bytes):
+                world.received(port, flit)
+
+    def _compare_memory(self) -> None:
+        """What is sealed lies in memory where it should."""
+        stripes = Striping(self._params)
+        for frame, segment, data in self.world.stored():
+            channel, address = stripes.locate(frame, segment)
+            if self.harness.memory_bytes(channel, address, len(data)) != data:
+                raise CheckError(f"frame {frame}, segment {segment}: memory holds other bytes than were stored")
+
+
+def _records(data: bytes, size: int) -> list[int]:
+    """The payloads of stamped records."""
+    step = STAMP_BYTES + size
+    return [int.from_bytes(data[i + STAMP_BYTES : i + step], "little") for i in range(0, len(data), step)]
