@@ -58,7 +58,13 @@ def test_core(run_bench: Callable[..., None], params: Params) -> None:
     run_bench(Core(params), "core", BENCH, **settings_of(params), moves=600)
 
 
-def play(params: Params, seed: int = 0, moves: int = 0, script: Script | None = None) -> World:
+Disturb = Callable[[SimulatorContext], None]
+"""What happens to a core in each cycle, beside its traffic."""
+
+
+def play(
+    params: Params, seed: int = 0, moves: int = 0, script: Script | None = None, disturb: Disturb | None = None
+) -> World:
     """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
     dut = Core(params)
     operations, verdicts, log = (
@@ -88,7 +94,10 @@ def play(params: Params, seed: int = 0, moves: int = 0, script: Script | None = 
                 world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))
             if ctx.get(dut.verdicts.valid):
                 world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
+            if disturb is not None:
+                disturb(ctx)
             await ctx.tick()
+        assert not ctx.get(dut.failed)
         world.finish()
 
     simulate(dut, bench)

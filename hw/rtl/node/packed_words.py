@@ -46,8 +46,8 @@ class PackedWords(wiring.Component):
     """The words, written a bit at a time: by marks of single frames, or by the hand under a mask.
 
     In SRAM each bit is a codeword, and each owner one, so that a write of some needs no others: SECDED of one bit is
-    four copies. That is 13 bits a frame for 16 partitions; a code over the word would take fewer, but a read, and all
-    writes in flight forwarded, for each mark.
+    four copies. That is 20 bits a frame instead of 7 for 16 partitions; a code over the word would take fewer, but a
+    read, and all writes in flight forwarded, for each mark.
 
     Parameters
     ----------

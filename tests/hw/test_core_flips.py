@@ -1,0 +1,399 @@
+"""The core with flipped bits in its tables: one in a codeword changes nothing, two are contained."""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import google_crc32c
+import pytest
+from amaranth.sim import SimulatorContext
+
+from hw.params import commands as c
+from hw.params.params import CamParams
+from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, SlotId, Status
+from hw.params.toeplitz import diagonals
+from hw.rtl.emit import describe
+from hw.rtl.node.core import Core, allocation, core, tables
+from hw.rtl.node.layouts import Kind, State, frame_layout, operation_layout, verdict_layout
+from hw.tb.core.operations import Encoder, Fields
+from hw.tb.core.world import Script
+from hw.tb.mutate import mutate
+from hw.tb.payload import Codec
+from hw.tb.scoreboard import CheckError
+from tests.hw.flips import Content, open_tables
+from tests.hw.simulate import Restart, simulate
+from tests.hw.test_core import STORIES, pinned_again_and_again, play, small
+
+RING = RingId(0, 0)
+PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))
+"""The CAM has a place for every key of the stories."""
+
+FRAMES = PARAMS.pools[0].frames
+QUIET = 200
+"""Idle cycles in which every scrubber comes round."""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Random traffic is judged as the specification judges it, while every table loses bits here and there."""
+    contents = open_tables(monkeypatch)
+    rng = random.Random(seed)
+    flips = [0] * 20
+
+    def disturb(ctx: SimulatorContext) -> None:
+        for i, content in enumerate(contents):
+            flips[i] += rng.random() < 0.1 and content.flip_one(ctx, rng)
+
+    play(small(), seed, 250, disturb=disturb)
+    assert len(contents) == 9
+    assert all(count > 20 for count in flips[: len(contents)])
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_no_row_is_relied_on_that_is_read_while_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, story: Callable[[], Any]
+) -> None:
+    """Such a row comes out of the SRAM spoilt, as `open_tables` has it."""
+    open_tables(monkeypatch)
+    play(small(), script=Script(story()))
+
+
+class Talk:
+    """Speaks with a core, one operation after the other."""
+
+    def __init__(self, ctx: SimulatorContext, dut: Core, contents: list[Content]) -> None:
+        self.ctx, self.dut, self.contents = ctx, dut, contents
+        self._operations, self._verdicts = (
+            Codec(describe(layout)) for layout in (operation_layout(PARAMS), verdict_layout())
+        )
+        self._encoder = Encoder(PARAMS, self._operations)
+        self.session = SlotId(0, 0)
+        self.events: list[tuple[int, bool]] = []
+        self.entries = 0
+        self._said: list[Fields] = []
+
+    @property
+    def frames(self) -> Content:
+        """The frame table."""
+        return next(content for content in self.contents if content.table._lost is not None)
+
+    async def tick(self, cycles: int = 1) -> None:
+        """Let time pass."""
+        for _ in range(cycles):
+            ctx, dut = self.ctx, self.dut
+            if ctx.get(dut.verdicts.valid):
+                self._said.append(self._verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
+            if ctx.get(dut.table_events.valid):
+                event = ctx.get(dut.table_events.payload)
+                self.events.append((event.frame, bool(event.uncorrectable)))
+            self.entries += ctx.get(dut.log.valid)
+            await ctx.tick()
+
+    async def operation(self, fields: Fields) -> None:
+        """Have an operation taken."""
+        self.ctx.set(self.dut.operations.valid, 1)
+        self.ctx.set(self.dut.operations.payload.as_value(), self._operations.pack(fields))
+        for _ in range(200):
+            taken = self.ctx.get(self.dut.operations.ready)
+            await self.tick()
+            if taken:
+                break
+        else:
+            pytest.fail("the core takes no operation any more")
+        self.ctx.set(self.dut.operations.valid, 0)
+
+    async def internal(self, kind: Kind, frame: int, **fields: int) -> None:
+        """An internal operation of a frame."""
+        blank = self._encoder.blank(kind)
+        await self.operation(blank | fields | {"handle": blank["handle"] | {"frame": frame}})
+        await self.tick(10)
+
+    async def ask(self, command: c.Command, ring: RingId = RING) -> Fields:
+        """A command's last verdict."""
+        self._said.clear()
+        for item in self._encoder.command(ring, 0, command):
+            await self.operation(item)
+        for _ in range(400):
+            if self._said:
+                return self._said[-1]
+            await self.tick()
+        pytest.fail(f"no verdict on {command}")
+
+    async def status(self, command: c.Command, ring: RingId = RING) -> Status:
+        """The status of a command's last verdict."""
+        return Status((await self.ask(command, ring))["status"])
+
+    async def begin(self) -> None:
+        """A ring, a session, a partition with the whole of the first pool."""
+        for command in (c.SetEpoch(99), c.SetPartition(0, quota=FRAMES), c.SetModel(0, ModelState.LIVE)):
+            assert await self.status(command, REGISTERS) is Status.OK
+        assert await self.status(c.Bind(RING, 0), REGISTERS) is Status.OK
+        self.session = SlotId(**(await self.ask(c.OpenSession()))["slot"])
+
+    async def alloc(self, key: int) -> Handle | None:
+        """A block, if there is room for it."""
+        said = await self.ask(c.Alloc(0, key, 512, self.session))
+        return Handle(**said["handle"]) if said["status"] == Status.GRANTED else None
+
+    async def write(self, handle: Handle) -> None:
+        """Its one segment, and memory's answer."""
+        assert await self.status(c.Write(handle, 0, bytes(512))) is Status.OK
+        await self.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+
+    async def store(self, key: int) -> Handle:
+        """A sealed block."""
+        handle = await self.alloc(key)
+        assert handle is not None
+        await self.write(handle)
+        assert await self.status(c.Seal(handle, 512, google_crc32c.value(bytes(512)))) is Status.OK
+        return handle
+
+    def lose(self, frame: int) -> None:
+        """Two bits of a frame's row are flipped."""
+        self.frames.flip(self.ctx, frame, 0, 1)
+
+    async def lookup(self, key: int) -> Status:
+        """Whether a block is there."""
+        return await self.status(c.Lookup(0, [key]))
+
+
+Story = Callable[[Talk], Awaitable[None]]
+
+
+def tell(monkeypatch: pytest.MonkeyPatch, story: Story) -> None:
+    """Tell a story to a core."""
+    contents = open_tables(monkeypatch)
+    dut = Core(PARAMS)
+
+    async def bench(ctx: SimulatorContext, restart: Restart) -> None:
+        ctx.set(dut.diagonals, diagonals(PARAMS))
+        ctx.set(dut.verdicts.ready, 1)
+        ctx.set(dut.log.ready, 1)
+        await ctx.tick().until(dut.ready)
+        talk = Talk(ctx, dut, contents)
+        await talk.begin()
+        await story(talk)
+
+    simulate(dut, bench)
+
+
+async def quarantined(talk: Talk, frame: int) -> None:
+    """The scrubber has told of a lost row once, has overwritten it, and nobody has changed it since."""
+    await talk.tick(3 * QUIET)
+    assert talk.events == [(frame, True)]
+    row = frame_layout(PARAMS).const({"state": State.QUARANTINED}).as_bits()
+    assert talk.frames.codeword(talk.ctx, frame) == talk.frames.code.encode(row)
+    assert not talk.ctx.get(talk.dut.failed)
+
+
+async def a_sealed_block_is_lost(talk: Talk) -> None:
+    """It is a MISS, its handle STALE, its pin goes back; its key gets another frame, and that is as good as any."""
+    handle = await talk.store(7)
+    pinned = await talk.ask(c.Lookup(0, [7], pin=True))
+    assert pinned["status"] == Status.HIT
+    assert await talk.status(c.Read(handle, 0, 1)) is Status.OK
+    talk.lose(handle.frame)
+    assert await talk.lookup(7) is Status.MISS
+    assert await talk.status(c.Read(handle, 0, 1)) is Status.STALE
+    assert await talk.status(c.Drop(0, 7)) is Status.MISS
+    assert await talk.status(c.Unpin(SlotId(**pinned["slot"]))) is Status.OK
+    assert await talk.status(c.Unpin(SlotId(**pinned["slot"]))) is Status.STALE
+    await talk.internal(Kind.READ_DONE, handle.frame, ok=1)
+    again = await talk.store(7)
+    assert again.frame != handle.frame
+    assert await talk.lookup(7) is Status.HIT
+    assert await talk.status(c.Drop(0, 7)) is Status.OK
+    await quarantined(talk, handle.frame)
+
+
+async def a_block_is_lost_as_it_is_written(talk: Talk) -> None:
+    """What memory answers of it is taken, and changes nothing."""
+    handle = await talk.alloc(7)
+    assert handle is not None
+    assert await talk.status(c.Write(handle, 0, bytes(512))) is Status.OK
+    talk.lose(handle.frame)
+    await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    assert await talk.status(c.Seal(handle, 512, 0)) is Status.STALE
+    assert await talk.status(c.Abort(handle)) is Status.STALE
+    assert await talk.status(c.CloseSession(talk.session)) is Status.OK
+    await quarantined(talk, handle.frame)
+
+
+async def a_sealed_block_is_lost_before_its_done_bit(talk: Talk) -> None:
+    """SEAL waits for a block that is lost: nothing more is said of it."""
+    handle = await talk.alloc(7)
+    assert handle is not None
+    assert await talk.status(c.Write(handle, 0, bytes(512))) is Status.OK
+    for item in talk._encoder.command(RING, 0, c.Seal(handle, 512, google_crc32c.value(bytes(512)))):
+        await talk.operation(item)
+    await talk.tick(20)
+    talk._said.clear()
+    talk.lose(handle.frame)
+    await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    await talk.tick(QUIET)
+    assert not talk._said
+    assert await talk.lookup(7) is Status.MISS
+    await quarantined(talk, handle.frame)
+
+
+async def a_free_frame_is_lost(talk: Talk) -> None:
+    """It is passed over, and is in use no more than before."""
+    talk.lose(0)
+    handles = [await talk.store(key) for key in range(FRAMES - 1)]
+    assert [handle.frame for handle in handles] == list(range(1, FRAMES))
+    more = [await talk.store(FRAMES + key) for key in range(2 * FRAMES)]
+    assert 0 not in {handle.frame for handle in more}
+    await quarantined(talk, 0)
+
+
+async def a_victim_is_lost(talk: Talk) -> None:
+    """Others are evicted in its place, again and again."""
+    handles = [await talk.store(key) for key in range(FRAMES)]
+    lost = handles[0].frame
+    talk.lose(lost)
+    more = [await talk.store(FRAMES + key) for key in range(3 * FRAMES)]
+    assert {handle.frame for handle in more} == {handle.frame for handle in handles} - {lost}
+    assert await talk.lookup(0) is Status.MISS
+    await quarantined(talk, lost)
+
+
+async def all_victims_are_lost(talk: Talk) -> None:
+    """An ALLOC ends without a frame."""
+    for key in range(FRAMES):
+        talk.lose((await talk.store(key)).frame)
+    assert await talk.status(c.Alloc(0, 99, 512, talk.session)) is Status.QUOTA
+    for key in range(FRAMES):
+        assert await talk.lookup(key) is Status.MISS
+
+
+LOSSES: dict[str, Story] = {
+    story.__name__: story
+    for story in (
+        a_sealed_block_is_lost,
+        a_block_is_lost_as_it_is_written,
+        a_sealed_block_is_lost_before_its_done_bit,
+        a_free_frame_is_lost,
+        a_victim_is_lost,
+        all_victims_are_lost,
+    )
+}
+
+
+@pytest.mark.parametrize("story", LOSSES)
+def test_a_frame_whose_row_is_lost_is_quarantined(monkeypatch: pytest.MonkeyPatch, story: str) -> None:
+    tell(monkeypatch, LOSSES[story])
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    async def story(talk: Talk) -> None:
+        handle = await talk.store(7)
+        others = [content for content in talk.contents if content is not talk.frames]
+        assert len(others) == 8
+        others[number].flip_two(talk.ctx)
+        await talk.tick(QUIET)
+        assert talk.ctx.get(talk.dut.failed)
+        entries = talk.entries
+        for command in (
+            c.Lookup(0, [7, 8, 9]),
+            c.Alloc(0, 8, 512, talk.session),
+            c.Read(handle, 0, 1),
+            c.Write(handle, 0, bytes(512)),
+            c.OpenSession(),
+        ):
+            assert await talk.status(command) is Status.UNAVAILABLE
+        assert await talk.status(c.SetEpoch(7), REGISTERS) is Status.UNAVAILABLE
+        for kind in (Kind.LANDED, Kind.READ_DONE, Kind.LOST):
+            talk._said.clear()
+            await talk.internal(kind, handle.frame, count=1, ok=1)
+            await talk.tick(20)
+            assert [said["status"] for said in talk._said] == [Status.UNAVAILABLE] * (kind is Kind.READ_DONE)
+        assert talk.entries == entries
+
+    tell(monkeypatch, story)
+
+
+def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No idle cycle comes between: it is not the scrubber that finds the word."""
+
+    async def story(talk: Talk) -> None:
+        await talk.store(7)
+        for content in talk.contents:
+            if content is not talk.frames:
+                content.flip_two(talk.ctx)
+        entries = talk.entries
+        assert await talk.status(c.Alloc(0, 8, 512, talk.session)) is Status.UNAVAILABLE
+        assert talk.ctx.get(talk.dut.failed)
+        assert talk.entries == entries
+
+    tell(monkeypatch, story)
+
+
+def test_reset_ends_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = open_tables(monkeypatch)
+    dut = Core(PARAMS)
+
+    async def bench(ctx: SimulatorContext, restart: Restart) -> None:
+        ctx.set(dut.diagonals, diagonals(PARAMS))
+        ctx.set(dut.verdicts.ready, 1)
+        ctx.set(dut.log.ready, 1)
+        for _ in range(2):
+            await ctx.tick().until(dut.ready)
+            talk = Talk(ctx, dut, contents)
+            await talk.begin()
+            await talk.store(7)
+            for content in contents:
+                content.flip_two(ctx)
+            await talk.tick(QUIET)
+            assert ctx.get(dut.failed)
+            await restart(ctx)
+            assert not ctx.get(dut.failed)
+
+    simulate(dut, bench)
+
+
+MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str, Story]] = {
+    "a QUARANTINED row is written": (
+        core,
+        tables.Tables,
+        "self._writes & ~self.quarantined",
+        "self._writes",
+        a_sealed_block_is_lost,
+    ),
+    "a lost frame is claimed": (
+        allocation,
+        allocation.states,
+        """    with m.State("CLAIM"):
+        with m.If(t.quarantined):""",
+        """    with m.State("CLAIM"):
+        with m.If(0):""",
+        a_free_frame_is_lost,
+    ),
+    "a lost frame is evicted": (
+        allocation,
+        allocation.states,
+        """    with m.State("EVICT"):
+        with m.If(t.quarantined):""",
+        """    with m.State("EVICT"):
+        with m.If(0):""",
+        all_victims_are_lost,
+    ),
+}
+"""Name to where it is looked up, what it is, what is right and what is wrong, and the story that finds it."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, target, good, bad, story = MUTANTS[name]
+    monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        tell(monkeypatch, story)
+
+
+def test_a_spoilt_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = "self.arriving.eq(Mux(collided, before, frames.read_data))", "self.arriving.eq(frames.read_data)"
+    monkeypatch.setattr(core, "Tables", mutate(tables.Tables, good, bad))
+    open_tables(monkeypatch)
+    with pytest.raises(CheckError):
+        play(small(), script=Script(pinned_again_and_again()))
