@@ -53,8 +53,9 @@ class Modules:
 
     def fragments(self) -> Iterator[tuple[str, wiring.Component, Fragment]]:
         """Yield name, component and fragment of each module, the top first."""
-        for name, self.top in self._modules:  # which grows meanwhile
-            yield name, self.top, give_resets(Fragment.get(self.top, self))
+        for name, top in self._modules:  # which grows meanwhile
+            self.top = top
+            yield name, top, give_resets(Fragment.get(top, self))
 
     def instance(self, component: wiring.Component, key: Any) -> Instance:
         """Return an instance of the module that all components of this `key` are."""
