@@ -70,7 +70,8 @@ def longest_path(
             target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
             ends += [(*_step(arrival, bit, cost=False), target) for bit in _bits(cell, "input")]
         elif cell["type"] in sampled:
-            ends += [(*_step(arrival, bit, cost=True), name) for bit in _nets(cell, sampled[cell["type"]])]
+            target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
+            ends += [(*_step(arrival, bit, cost=True), target) for bit in _nets(cell, sampled[cell["type"]])]
     if not ends:
         return Path(levels=0, start="nothing", end="nothing")
     levels, first, end = max(ends, key=lambda item: item[0])
