@@ -53,10 +53,7 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
             t.read_frame(answer.frame)
         with m.If(hits[0]):
             t.read_session(t.arriving.session_slot)
-        m.d.comb += [
-            t.pins.offer.eq(1),
-            t.pins.offer_table.eq(t.ring_index(op.stamp)),
-        ]
+        m.d.comb += [t.pins.offer.eq(1), t.pins.offer_table.eq(t.ring_number)]
         m.d.sync += [
             hits.eq(Cat(answer.hit, hits)),
             indices[0].eq(answer.frame),
