@@ -29,29 +29,41 @@ class ExactCam:
     """A measured CAM that compares every entry in every lookup; its cost is proportional to entries x bits.
 
     - `luts`: on ECP5 of four inputs, on AMD of up to six.
+    - `block_rams`: RAMB18.
     """
 
     name: str
     entries: int
     bits: int
     luts: int
-    flip_flops: int | None = None
-    block_rams: int | None = None
+    flip_flops: int = 0
+    block_rams: int = 0
+
+    @property
+    def entry_bits(self) -> int:
+        """Bits compared."""
+        return self.entries * self.bits
 
     def luts_for(self, entry_bits: int) -> float:
         """Return the LUTs of one with so many entries x bits, in proportion."""
-        return self.luts / (self.entries * self.bits) * entry_bits
+        return self.luts / self.entry_bits * entry_bits
+
+    def flip_flops_for(self, entry_bits: int) -> float:
+        """Return the flip-flops of one with so many entries x bits, in proportion."""
+        return self.flip_flops / self.entry_bits * entry_bits
 
     def block_rams_for(self, entry_bits: int) -> float:
         """Return the RAMB18 of one with so many entries x bits, in proportion."""
-        return (self.block_rams or 0) / (self.entries * self.bits) * entry_bits
+        return self.block_rams / self.entry_bits * entry_bits
 
 
-REGISTERS = ExactCam(name="register CAM, ECP5", entries=64, bits=96, luts=7_700, flip_flops=6_300)
-"""Measured by `tests/hw/test_synth.py::test_register_cam`."""
+REGISTERS = ExactCam(name="register CAM", entries=64, bits=96, luts=7_700, flip_flops=6_300)
+"""On ECP5; measured by `tests/hw/test_synth.py::test_register_cam`."""
 
-SLICED = ExactCam(name="BRAM-sliced CAM, AMD", entries=1_024, bits=64, luts=33_000, block_rams=399)
-"""As published; design.md, section 10."""
+SLICED = ExactCam(name="BRAM-sliced CAM", entries=1_024, bits=64, luts=33_000, block_rams=399)
+"""On AMD; as published, design.md, section 10."""
+
+EXACT = (REGISTERS, SLICED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,58 +134,44 @@ def figures(found: Sequence[Area]) -> list[Figure]:
 
 
 def sheet(found: Sequence[Area]) -> Sheet:
-    """Return block CAMs, exact CAMs of the same capacities as computed, and exact CAMs as measured."""
-    rows = []
-    for one in found:
-        rows.append(
-            (
-                f"block CAM, {one.frames:,} frames",
-                *(f"{n:,}" for n in (one.entry_bits, one.ecp5.luts, one.ecp5.flip_flops, one.ecp5.levels)),
-                *(f"{n:,}" for n in (one.xcup.luts, one.xcup.levels, one.memory_bits, one.ramb18)),
-                f"{one.memory_bits / one.frames:,.0f}",
-                _small(one.ecp5.luts / one.entry_bits),
-                _small(one.xcup.luts / one.entry_bits),
-            )
-        )
-        rows += [(f"- {exact.name}, computed", *_exact(exact, one.entry_bits, per_bit=False)) for exact in EXACT]
-    rows += [
-        (f"{exact.name}, {exact.entries:,} x {exact.bits}, measured", *_exact(exact, exact.entries * exact.bits))
-        for exact in EXACT
+    """Return block CAMs by frames, exact CAMs as measured, and exact CAMs of the same capacities as computed."""
+    lines: list[tuple[str, Callable[[Area], float], dict[ExactCam, float]]] = [
+        ("entry bits", lambda one: one.entry_bits, {cam: cam.entry_bits for cam in EXACT}),
+        ("LUT4", lambda one: one.ecp5.luts, {REGISTERS: REGISTERS.luts}),
+        ("LUT4 levels", lambda one: one.ecp5.levels, {}),
+        ("flip-flops", lambda one: one.ecp5.flip_flops, {REGISTERS: REGISTERS.flip_flops}),
+        ("LUT RAMs", lambda one: one.ecp5.lut_rams, {}),
+        ("LUT6", lambda one: one.xcup.luts, {SLICED: SLICED.luts}),
+        ("LUT6 levels", lambda one: one.xcup.levels, {}),
+        ("memory bits", lambda one: one.memory_bits, {SLICED: 18 * 1_024 * SLICED.block_rams}),
+        ("RAMB18", lambda one: one.ramb18, {SLICED: SLICED.block_rams}),
+        ("memory bits a frame", lambda one: one.memory_bits / one.frames, {}),
+        ("LUT4 an entry bit", lambda one: one.ecp5.luts / one.entry_bits, {REGISTERS: REGISTERS.luts_for(1)}),
+        ("LUT6 an entry bit", lambda one: one.xcup.luts / one.entry_bits, {SLICED: SLICED.luts_for(1)}),
+        ("register CAM, computed: LUT4", lambda one: REGISTERS.luts_for(one.entry_bits), {}),
+        ("register CAM, computed: flip-flops", lambda one: REGISTERS.flip_flops_for(one.entry_bits), {}),
+        ("BRAM-sliced CAM, computed: LUT6", lambda one: SLICED.luts_for(one.entry_bits), {}),
+        ("BRAM-sliced CAM, computed: RAMB18", lambda one: SLICED.block_rams_for(one.entry_bits), {}),
     ]
     return Sheet(
         name="area",
-        title="Area of the block CAM (tags of 138 bits, ECC) and of exact CAMs",
+        title=f"Area of the block CAM, tags of {tag_bits(load_params())} bits with ECC, and of exact CAMs",
         columns=(
-            *("CAM", "entry bits", "LUT4", "flip-flops", "levels", "LUT6", "levels", "memory bits", "RAMB18"),
-            *("bits a frame", "LUT4 an entry bit", "LUT6 an entry bit"),
+            "",
+            *(f"{one.frames:,} frames" for one in found),
+            *(f"{cam.name} {cam.entries:,} x {cam.bits}" for cam in EXACT),
         ),
-        rows=rows,
-        note="Entry bits: frames x bits of a tag. LUT4, flip-flops and levels on ECP5, LUT6 on UltraScale+, mapped for"
-        " area. RAMB18 of the block CAM follows from the shape of its SRAMs; what is computed of exact CAMs is"
-        " what was measured, in proportion to entry bits.",
-    )
-
-
-EXACT = (REGISTERS, SLICED)
-
-
-def _exact(exact: ExactCam, entry_bits: int, *, per_bit: bool = True) -> tuple[str, ...]:
-    """Return the cells of an exact CAM, all but its name."""
-    share = entry_bits / (exact.entries * exact.bits)
-    lut4 = exact.block_rams is None
-    luts, cost = f"{exact.luts * share:,.0f}", _small(exact.luts / (exact.entries * exact.bits)) if per_bit else ""
-    return (
-        f"{entry_bits:,}",
-        luts if lut4 else "",
-        "" if exact.flip_flops is None else f"{exact.flip_flops * share:,.0f}",
-        "",
-        "" if lut4 else luts,
-        "",
-        "" if exact.block_rams is None else f"{exact.block_rams * share * 18_432:,.0f}",
-        "" if exact.block_rams is None else f"{exact.block_rams * share:,.0f}",
-        "",
-        cost if lut4 else "",
-        "" if lut4 else cost,
+        rows=[
+            (
+                name,
+                *(_number(value(one)) for one in found),
+                *(_number(measured[cam]) if cam in measured else "" for cam in EXACT),
+            )
+            for name, value, measured in lines
+        ],
+        note="Entry bits: frames x bits of a tag. LUT4, flip-flops and LUT RAMs on ECP5, LUT6 on UltraScale+. Banks of"
+        " up to 64 Kibit are mapped, to LUT RAMs and their registers; bigger ones are macros. RAMB18 follows from the"
+        " shape of the SRAMs. Computed is what was measured of exact CAMs, in proportion to entry bits.",
     )
 
 
@@ -184,9 +182,9 @@ def plot(axes: Axes, found: Sequence[Area]) -> None:
     axes.loglog(frames, [one.ecp5.luts for one in found], "o-", color=COLORS["blue"], label="block CAM, LUT4")
     axes.loglog(frames, [one.xcup.luts for one in found], "s-", color=COLORS["green"], label="block CAM, LUT6")
     for exact, color, unit in ((REGISTERS, COLORS["orange"], "LUT4"), (SLICED, COLORS["red"], "LUT6")):
-        label = f"{exact.name.partition(',')[0]}, {unit}"
+        label = f"{exact.name}, {unit}: \N{BLACK DIAMOND} measured, in proportion"
         axes.loglog(frames, [exact.luts_for(one.entry_bits) for one in found], "--", color=color, lw=1, label=label)
-        axes.loglog([exact.entries * exact.bits / bits], [exact.luts], "D", color=color)
+        axes.loglog([exact.entry_bits / bits], [exact.luts], "D", color=color)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xticks(frames)
@@ -195,5 +193,5 @@ def plot(axes: Axes, found: Sequence[Area]) -> None:
     axes.legend(fontsize=8)
 
 
-def _small(value: float) -> str:
-    return f"{value:.2g}"
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
