@@ -171,6 +171,7 @@ class Port(wiring.Component):
                 answer.tag.eq(verdict.tag),
                 response.status.eq(verdict.status),
                 response.complete.eq(verdict.complete),
+                response.outcome.eq(Mux(verdict.complete, verdict.outcome, 0)),
                 response.named.eq(verdict.named),
                 response.pinned.eq(verdict.pinned),
                 response.item.eq(verdict.item),

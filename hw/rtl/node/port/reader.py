@@ -157,6 +157,7 @@ class CommandReader(wiring.Component):
             refusal.tag.eq(tag),
             refusal.response.status.eq(Status.UNAVAILABLE),
             refusal.response.complete.eq(1),
+            refusal.response.outcome.eq(Status.UNAVAILABLE),
         ]
 
         def end() -> None:
