@@ -19,6 +19,7 @@ from hw.tb.harness.harness import Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.compiled import CompiledWorld
+from hw.tb.slice.world import Bin, World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Requester
 from tests.hw.test_core import small
