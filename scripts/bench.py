@@ -4,8 +4,10 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +16,8 @@ from rich.table import Table
 
 from hw.params import InputError, load_params
 from scripts import benches
-from scripts.benches import Result
+from scripts.benches import Result, Sheet
+from scripts.outputs import Folder, complete_files
 from scripts.provenance import git_rev
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(benches.__path__))
@@ -25,16 +28,30 @@ NAMES = sorted(module.name for module in pkgutil.iter_modules(benches.__path__))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--trace", metavar="FILE", help="Trace to run on (default: an invented one).")
 @click.option("--set", "settings", metavar="K=N", multiple=True, help="Run longer or shorter; may be repeated.")
+@click.option("--out", type=Folder(), help="Folder to write the figures to, and the tables and plots if it has any.")
 @click.pass_context
-def bench(ctx: click.Context, name: str, as_json: bool, trace: str | None, settings: tuple[str, ...]) -> None:
+def bench(
+    ctx: click.Context, name: str, *, as_json: bool, trace: str | None, settings: tuple[str, ...], out: Path | None
+) -> None:
     """Run benchmark NAME; exit with 1 if a figure misses its target."""
     run = importlib.import_module(f"scripts.benches.{name}").run
-    result: Result = run(trace, **_lengths(run, settings))
-    report = {"name": name, **asdict(result), "params_hash": load_params().hash, "git_rev": git_rev()}
+    lengths = _lengths(run, settings)
+    with complete_files(out) if out else nullcontext() as folder:
+        result: Result = run(trace, **lengths)
+        shown = {"figures": [asdict(figure) for figure in result.figures], "input": result.input, "seed": result.seed}
+        report = {"name": name, **shown, "params_hash": load_params().hash, "git_rev": git_rev()}
+        if folder:
+            files = {f"{name}.json": json.dumps(report, indent=2) + "\n", **result.plots}
+            files |= {f"{sheet.name}.md": sheet.markdown for sheet in result.sheets}
+            for file, text in files.items():
+                (folder / file).write_text(text, encoding="utf-8")
     if as_json:
         click.echo(json.dumps(report))
     else:
-        Console(markup=False, emoji=False).print(_table(report))  # the title may have a file's name
+        console = Console(markup=False, emoji=False)  # the title may have a file's name
+        console.print(_table(report))
+        for sheet in result.sheets:
+            console.print(_sheet(sheet))
     if any(figure.ok is False for figure in result.figures):
         ctx.exit(1)
 
@@ -49,6 +66,15 @@ def _lengths(run: Callable[..., Result], settings: tuple[str, ...]) -> dict[str,
             raise InputError(f"--set {text}: expected K=N with K one of {', '.join(known) or 'none'} and a number N")
         lengths[name] = int(value)
     return lengths
+
+
+def _sheet(sheet: Sheet) -> Table:
+    table = Table(title=sheet.title, caption=sheet.note, padding=(0, 0))
+    for i, column in enumerate(sheet.columns):
+        table.add_column(column, justify="right" if i else "left")
+    for row in sheet.rows:
+        table.add_row(*row)
+    return table
 
 
 def _table(report: dict[str, Any]) -> Table:

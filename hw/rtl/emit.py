@@ -1,22 +1,25 @@
 """Verilog of a component, and the map from its flat ports back to the layouts they came from."""
 
+import gc
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import Const, Shape, Value, ValueLike
+from amaranth.hdl import Shape, Value
 from amaranth.hdl._ir import PortDirection  # what `rtlil.convert` takes; it has no public name
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import KvnodeError
 from hw.rtl import sram, two_port_sram
+from hw.rtl.shared import Modules, flat_ports
 
 MACROS = (sram, two_port_sram)
 """The modules with an SRAM macro: its name is MACRO, its behavioural model the file MODEL."""
@@ -72,10 +75,27 @@ def emit(component: wiring.Component, name: str) -> Emission:
 
 
 def to_rtlil(component: wiring.Component, name: str) -> str:
-    """Return `component` as RTLIL with the top module `name`."""
+    """Return `component` as RTLIL with the top module `name`, and no word of where the source lies."""
     directions = {In: PortDirection.Input, Out: PortDirection.Output}
-    ports = {port: (Value.cast(value), directions[member.flow]) for port, member, value in _flatten(component)}
-    return rtlil.convert(component, name=name, ports=ports)
+    texts: list[str] = []
+    with _uncollected():
+        for module, part, fragment in Modules(component, name).fragments():
+            ports = {port: (Value.cast(value), directions[member.flow]) for port, member, value in flat_ports(part)}
+            text = rtlil.convert(fragment, name=module, ports=ports, emit_src=False)
+            texts.append(text.replace("attribute \\top 1\n", "", 1) if texts else text)
+    return "".join(texts)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let garbage be: a conversion makes objects by the million and hardly any of it, and is a third faster."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def describe(shape: Any) -> dict[str, Any]:
@@ -99,17 +119,10 @@ def describe(shape: Any) -> dict[str, Any]:
 def _ports(component: wiring.Component) -> dict[str, dict[str, Any]]:
     """Return every port of the top module, clock and reset left out."""
     ports = {}
-    for port, member, _ in _flatten(component):
+    for port, member, _ in flat_ports(component):
         shape = describe(member.shape)
         ports[port] = {"direction": "in" if member.flow is In else "out", "width": shape["width"], "shape": shape}
     return ports
-
-
-def _flatten(component: wiring.Component) -> Iterator[tuple[str, wiring.Member, ValueLike]]:
-    """Yield name, member and value of every port; the constant `ready` of an always-ready stream is none."""
-    for path, member, value in component.signature.flatten(component):
-        if not isinstance(value, Const):
-            yield "__".join(map(str, path)), member, value
 
 
 def _verilog(text: str) -> str:

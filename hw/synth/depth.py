@@ -33,8 +33,11 @@ def longest_path(
     cells = {name: cell for name, cell in module["cells"].items() if cell["type"] not in clocked}
     driver = {bit: name for name, cell in cells.items() for bit in _bits(cell, "output")}
     passed = {
-        name: {pin for pin, towards in cell["port_directions"].items() if towards == "input"}
-        - sampled.get(cell["type"], frozenset())
+        name: [
+            pin
+            for pin, towards in cell["port_directions"].items()
+            if towards == "input" and pin not in sampled.get(cell["type"], ())
+        ]
         for name, cell in cells.items()
     }
     order = TopologicalSorter(
@@ -66,11 +69,11 @@ def longest_path(
         if not isinstance(bit, str)
     ]
     for name, cell in module["cells"].items():
+        target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
         if cell["type"] in clocked:
-            target = next((names[bit] for bit in _bits(cell, "output") if bit in names), name)
             ends += [(*_step(arrival, bit, cost=False), target) for bit in _bits(cell, "input")]
         elif cell["type"] in sampled:
-            ends += [(*_step(arrival, bit, cost=True), name) for bit in _nets(cell, sampled[cell["type"]])]
+            ends += [(*_step(arrival, bit, cost=True), target) for bit in _nets(cell, sampled[cell["type"]])]
     if not ends:
         return Path(levels=0, start="nothing", end="nothing")
     levels, first, end = max(ends, key=lambda item: item[0])

@@ -38,12 +38,16 @@ ECP5 = Family(
 )
 """Lattice ECP5: LUTs of four inputs, never joined to wider ones: a level is one LUT4. Block RAMs of 18 Kibit."""
 
+XCUP_LUT_RAMS = frozenset(
+    f"RAM{kind}" for kind in ("32M", "32M16", "64M", "64M8", "32X1D", "64X1D", "128X1D", "256X1D")
+)
+
 XCUP = Family(
     command="synth_xilinx -family xcup -flatten -noiopad -noclkbuf -nosrl",
     luts={f"LUT{inputs}": 1 for inputs in range(1, 7)},
     flip_flops=frozenset({"FDRE", "FDSE", "FDCE", "FDPE"}),
     block_rams=frozenset({"RAMB18E2", "RAMB36E2", "URAM288"}),
-    lut_rams=frozenset(f"RAM{kind}" for kind in ("32M", "32M16", "64M", "64M8", "32X1D", "64X1D", "128X1D", "256X1D")),
+    lut_rams=XCUP_LUT_RAMS,
     free={
         "CARRY4": frozenset({"CI", "CYINIT", "DI", "S"}),
         "CARRY8": frozenset({"CI", "CI_TOP", "DI", "S"}),
@@ -51,6 +55,7 @@ XCUP = Family(
         "INV": frozenset({"I"}),
     },
     clocked=frozenset({"DSP48E2"}),
+    sampled=dict.fromkeys(XCUP_LUT_RAMS, frozenset({"WCLK", "WE", "D", *(f"DI{port}" for port in "ABCDEFGH")})),
 )
 """AMD UltraScale+: LUTs of up to six inputs; block RAMs of 18 and 36 Kibit. Shift registers stay flip-flops."""
 

@@ -4,7 +4,8 @@
 keywords, if it has any, are numbers that `--set` changes.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +31,32 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """Figures side by side, for people: printed below the others, and `NAME.md` in the folder of `--out`."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+
+    @property
+    def markdown(self) -> str:
+        """The table with its note; all columns but the first are numbers."""
+        rule = ["---", *("---:" for _ in self.columns[1:])]
+        lines = [f"| {' | '.join(row)} |" for row in (self.columns, rule, *self.rows)]
+        return "\n".join([f"# {self.title}", "", *lines, "", self.note, ""])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a benchmark found, and on what input."""
+    """What a benchmark found, and on what input.
+
+    - `sheets`, `plots`: what is shown beside the figures; plots are SVG, by name of file.
+    """
 
     figures: list[Figure]
     input: str
     seed: int | None  # None: nothing was drawn
+    sheets: Sequence[Sheet] = ()
+    plots: Mapping[str, str] = field(default_factory=dict)

@@ -139,6 +139,23 @@ def test_dedicated_inputs_are_free() -> None:
     assert longest_path(cells, frozenset(), {"LUT4": frozenset({"B"})}).levels == 1
 
 
+def lut_ram(address: int, data: int, output: int) -> dict:
+    return {
+        "type": "RAM",
+        "port_directions": {"RAD": "input", "DI": "input", "DO": "output"},
+        "connections": {"RAD": [address], "DI": [data], "DO": [output]},
+    }
+
+
+def test_what_a_lut_ram_stores_does_not_pass_it() -> None:
+    cells = netlist(lut_ram(1, 4, 3), lut([3, 2], 4), lut([3], 9))
+    sampled = {"RAM": frozenset({"DI"})}
+    path = longest_path(cells, frozenset(), {}, sampled)
+    assert (path.levels, path.start) == (3, "i[0]")
+    with pytest.raises(KvnodeError, match="combinational loop through"):
+        longest_path(cells, frozenset(), {})
+
+
 def test_a_loop_is_an_error() -> None:
     with pytest.raises(KvnodeError, match="combinational loop through"):
         longest_path(netlist(lut([1, 4], 3), lut([3, 2], 4)), frozenset(), {})

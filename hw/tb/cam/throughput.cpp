@@ -1,7 +1,8 @@
-// Runs the block CAM without Python in the loop: fills it, looks tags up in every cycle, removes them again.
+// Runs the block CAM without Python in the loop: stores tags, looks some up in every cycle, removes them again; then
+// fills all frames and replaces random ones.
 // ports.h gives the place of every field, the constants of the geometry and the hash matrices.
 // Verilator writes the __ of a port as ___05F.
-// Usage: throughput LOOKUPS STORED SEED; prints one JSON object. Every response is compared with what was stored.
+// Usage: throughput LOOKUPS STORED SEED REPLACEMENTS; prints one JSON object. Every response is compared with what was stored.
 
 #include <cstdint>
 #include <cstdio>
@@ -73,6 +74,7 @@ public:
     std::uint64_t cycle = 0, responses = 0, wrong = 0, slots = 0;
     Latency hit, miss;
     std::uint64_t place = 0;
+    bool full = false;
 
     Bench() : dut_(new Vcam) {
         dut_->clk = 0;
@@ -118,6 +120,14 @@ public:
         while (!step()) {}
     }
 
+    // Stores a tag that is not there, and returns whether it has found a place.
+    bool insert(const Tag& tag, std::uint64_t frame) {
+        lookup(tag, false, 0);
+        drain();
+        if (!full) update(tag, frame, true, place);
+        return !full;
+    }
+
     void drain() {
         dut_->requests___05Fvalid = 0;
         while (!lookups_.empty()) step();
@@ -145,13 +155,14 @@ private:
         place = get(dut_->responses___05Fpayload, RESPONSE_PLACE);
         wrong += get(dut_->responses___05Fpayload, RESPONSE_HIT) != lookup.hit;
         wrong += lookup.hit && get(dut_->responses___05Fpayload, RESPONSE_FRAME) != lookup.frame;
-        wrong += get(dut_->responses___05Fpayload, RESPONSE_FULL);
+        full = get(dut_->responses___05Fpayload, RESPONSE_FULL);
         (lookup.hit ? hit : miss).add(cycle - lookup.cycle);
     }
 };
 
 int main(int, char** argv) {
     const std::uint64_t lookups = std::strtoull(argv[1], nullptr, 10), stored = std::strtoull(argv[2], nullptr, 10);
+    const std::uint64_t replacements = std::strtoull(argv[4], nullptr, 10);
     Random random{std::strtoull(argv[3], nullptr, 10)};
     const auto tag = [&random] {
         Tag tag;
@@ -168,10 +179,8 @@ int main(int, char** argv) {
     std::vector<std::uint64_t> places(stored);
     for (std::uint64_t i = 0; i < stored; ++i) {
         tags[i] = tag();
-        bench.lookup(tags[i], false, 0);
-        bench.drain();
+        bench.wrong += !bench.insert(tags[i], i % FRAMES);
         places[i] = bench.place;
-        bench.update(tags[i], i % FRAMES, true, places[i]);
     }
     const std::uint64_t insert_slots = bench.slots;
 
@@ -193,12 +202,33 @@ int main(int, char** argv) {
     for (std::uint64_t i = 0; i < stored; ++i) bench.lookup(tags[i], false, 0);
     bench.drain();
 
+    // A frame whose insert was refused stays out until it is drawn again.
+    std::uint64_t refused = 0, owed = lookups + 2 * stored;
+    if (replacements) {
+        tags.resize(FRAMES);
+        places.resize(FRAMES);
+        std::vector<bool> there(FRAMES);
+        for (std::uint64_t i = 0; i < FRAMES + replacements; ++i) {
+            const std::uint64_t frame = i < FRAMES ? i : random() % FRAMES;
+            if (there[frame]) bench.update(tags[frame], frame, false, places[frame]);
+            tags[frame] = tag();
+            there[frame] = bench.insert(tags[frame], frame);
+            places[frame] = bench.place;
+            refused += !there[frame];
+            ++owed;
+        }
+        for (std::uint64_t frame = 0; frame < FRAMES; ++frame, ++owed) bench.lookup(tags[frame], there[frame], frame);
+        bench.drain();
+    }
+
     std::printf(
         "{\"initialised\": %llu, \"cycles\": %llu, \"lookups\": %llu, \"wrong\": %llu, \"missing\": %lld, "
-        "\"hit\": [%llu, %llu], \"miss\": [%llu, %llu], \"insert_slots\": %.3f, \"remove_slots\": %.3f}\n",
+        "\"hit\": [%llu, %llu], \"miss\": [%llu, %llu], \"insert_slots\": %.3f, \"remove_slots\": %.3f, "
+        "\"refused\": %llu}\n",
         (unsigned long long)initialised, (unsigned long long)cycles, (unsigned long long)lookups,
-        (unsigned long long)bench.wrong, (long long)(lookups + 2 * stored - bench.responses),
+        (unsigned long long)bench.wrong, (long long)(owed - bench.responses),
         (unsigned long long)bench.hit.least, (unsigned long long)bench.hit.most, (unsigned long long)bench.miss.least,
-        (unsigned long long)bench.miss.most, double(insert_slots) / double(stored), double(remove_slots) / double(stored));
+        (unsigned long long)bench.miss.most, double(insert_slots) / double(stored), double(remove_slots) / double(stored),
+        (unsigned long long)refused);
     return 0;
 }

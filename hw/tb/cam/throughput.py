@@ -29,6 +29,7 @@ class Throughput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `wrong`, `missing`: responses that were not as expected, or that never came; both 0 on success.
     - `hit`, `miss`: least and most cycles from request to response.
     - `insert_slots`, `remove_slots`: requests that an insert and a removal took.
+    - `refused`: inserts for which there was no place, while all frames were filled and random ones replaced.
     """
 
     initialised: int
@@ -40,10 +41,14 @@ class Throughput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     miss: tuple[int, int]
     insert_slots: float
     remove_slots: float
+    refused: int
 
 
-def measure(params: Params, *, lookups: int, stored: int, seed: int) -> Throughput:
-    """Run `lookups` on a CAM that holds `stored` tags. Raises KvnodeError unless every response is right."""
+def measure(params: Params, *, lookups: int, stored: int, seed: int, replacements: int = 0) -> Throughput:
+    """Run `lookups` on a CAM that holds `stored` tags, then `replacements` on one that holds a tag for every frame.
+
+    Raises KvnodeError unless every response is right.
+    """
     emission = emit(Cam(params), "cam")
     verilator = find_verilator()
     with tempfile.TemporaryDirectory() as directory:
@@ -55,7 +60,7 @@ def measure(params: Params, *, lookups: int, stored: int, seed: int) -> Throughp
             *("-o", "throughput", str(source), str(HARNESS)),
         ]
         _run(build, os.environ | verilator.environment | objcache_environment(BUILD / "objects"))
-        arguments = [str(lookups), str(stored), str(seed), "+verilator+rand+reset+2"]
+        arguments = [str(lookups), str(stored), str(seed), str(replacements), "+verilator+rand+reset+2"]
         result = msgspec.json.decode(_run([f"{directory}/throughput", *arguments], os.environ), type=Throughput)
     if result.wrong or result.missing:
         raise KvnodeError(f"block CAM: {result.wrong} wrong and {result.missing} missing responses, expected none")

@@ -55,7 +55,8 @@ class RateBench(MemoryBench):
         blocks = [self.whole(frame) for frame in range(self.params.frames)]
         for block in blocks:
             self.store(block)
-        for _ in range(2 * WINDOW // self.params.segment_beats // self.stripes.sizes[0]):
+        lasting = 2 * WINDOW // self.params.segment_beats // self.stripes.sizes[0]
+        for _ in range(lasting + self.params.memory.waiting_reads):
             length = len(self.random.choice(blocks).data)
             for port in ports:
                 block = self.random.choice([block for block in blocks if len(block.data) == length])

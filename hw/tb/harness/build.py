@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from hw.params import Params
 from hw.params.striping import Striping
@@ -70,7 +69,8 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
             source, _ = emission.write(directory)
             (directory / "slice_ports.h").write_text(header)
             command = [
-                *(str(verilator.program), "--cc", "--exe", "--build", "-O3", "-Wno-fatal", "--x-initial", "unique"),
+                *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal"),
+                *("--x-initial", "unique"),
                 *("--prefix", "Vslice", "--Mdir", str(directory), "-o", "partial.so", *FLAGS),
                 *(["--trace", "--trace-structs"] if waves else []),
                 *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), str(HERE / "harness.cpp")),
@@ -95,7 +95,6 @@ FLAGS = (
 
 def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
     """Return what the models must know of the slice, as C++."""
-    channels: Any = Channel
     flit = emission.ports["links__0__to_node__flit"]
     channel = flit["shape"]["fields"]["channel"]
     log = emission.ports["log__payload"]
@@ -105,7 +104,7 @@ def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
         "CHANNELS": params.memory.channels,
         "BEAT_BYTES": params.memory.beat_bytes,
         "SEGMENT_BYTES": params.memory.segment_bytes,
-        "VIRTUAL_CHANNELS": len(channels),
+        "VIRTUAL_CHANNELS": len(Channel),
         "FLIT_BITS": flit["width"],
         "LOG_BITS": log["width"],
     }
@@ -114,7 +113,7 @@ def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
     lines += [f"constexpr std::uint64_t CHANNEL_BYTES = {Striping(params).channel_bytes}ull;"]
     lines += [f"constexpr Field FLIT_CHANNEL{{{channel['offset']}, {channel['width']}}};"]
     for name, buffers in {"TO_NODE": to_node_buffers(params), "FROM_NODE": from_node_buffers(params)}.items():
-        sizes = ", ".join(str(buffers.get(each, 0)) for each in channels)
+        sizes = ", ".join(str(buffers.get(each, 0)) for each in Channel)
         lines += [f"constexpr unsigned {name}_BUFFERS[] = {{{sizes}}};"]
     for group, name in GROUPS.items():
         lines += _accessors(group, name, list(emission.ports))

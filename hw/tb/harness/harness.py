@@ -196,7 +196,7 @@ class Harness:
         """
         self._port(port)
         if channel not in self._sent:
-            raise InputError(f"channel {channel.name} is not sent to a node, expected {[c.name for c in self._sent]}")
+            raise InputError(f"channel {channel!r} is not sent to a node, expected {[c.name for c in self._sent]}")
         if len(flits) % self.flit_bytes:
             raise InputError(f"{len(flits)} bytes are no multiple of {self.flit_bytes}, the bytes of a flit")
         self._library.harness_send(self._harness, port, channel.value, flits, len(flits) // self.flit_bytes)

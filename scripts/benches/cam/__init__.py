@@ -1,4 +1,4 @@
-"""The block CAM: throughput and latency, logic depth, storage, and what a full pool refuses."""
+"""The block CAM: throughput and latency, logic depth, storage, what a full pool refuses, and area by frames."""
 
 from rich.console import Console
 from rich.progress import Progress
@@ -9,23 +9,36 @@ from hw.rtl.node.layouts import directory_bits
 from hw.tb.cam.throughput import measure
 from hw.tb.structure import lut4_levels
 from scripts.benches import Figure, Result
+from scripts.benches.cam.area import FRAMES, areas, plot, sheet
+from scripts.benches.cam.area import figures as area_figures
 from scripts.benches.cam.refusals import refused
+from scripts.report import draw
 
-FRAMES = 65_536
+POOL = 65_536
+"""Frames of all that is not area."""
 STORED = 4_096
 
 
-def run(trace: str | None, *, lookups: int = 1_000_000, seeds: int = 20, replacements: int = 2_000_000) -> Result:
+def run(
+    trace: str | None,
+    *,
+    lookups: int = 1_000_000,
+    seeds: int = 20,
+    replacements: int = 2_000_000,
+    sampled: int = 100_000,
+    largest: int = 1_048_576,
+) -> Result:
     """Measures the emitted CAM of 65,536 frames at 5 banks x 8 ways, ECC on; refusals in a model of its placement.
 
     Throughput, latency and slots are counted under Verilator, every response compared. Logic depth is that of the
     netlist, mapped for depth, between registers, ports and SRAM. The directory is CAM and frame table without ECC,
-    against one tag and one frame state a frame. Refusals are counted while a full pool is replaced at random.
+    against one tag and one frame state a frame. Refusals are counted while a full pool is replaced at random; the
+    emitted CAM does so for `sampled` replacements. Area is that of 64 to `largest` frames on ECP5 and UltraScale+.
     """
     if trace is not None:
         raise InputError(f"--trace {trace}: benchmark cam takes no trace")
-    params = load_params(None, [f"pools.0.frames={FRAMES}"])
-    counted = measure(params, lookups=lookups, stored=STORED, seed=0)
+    params = load_params(None, [f"pools.0.frames={POOL}"])
+    counted = measure(params, lookups=lookups, stored=STORED, seed=0, replacements=sampled)
     directory, least = directory_bits(params)
     figures = [
         Figure.at_least("lookups a cycle", lookups / counted.cycles, "1/cycle", target=1.0, limit=1.0),
@@ -40,9 +53,21 @@ def run(trace: str | None, *, lookups: int = 1_000_000, seeds: int = 20, replace
         Figure.at_most("logic depth with ECC", lut4_levels(Cam(params)), "LUT4 levels", target=12),
     ]
     with Progress(console=Console(stderr=True), transient=True) as progress:
+        synthesis = progress.add_task("synthesis", total=len(FRAMES))
+        found = areas(largest, progress=lambda: progress.advance(synthesis))
         task = progress.add_task(f"{seeds} seeds", total=seeds * replacements)
         count = refused(
             params, seeds=seeds, replacements=replacements, progress=lambda steps: progress.advance(task, steps)
         )
-    figures.append(Figure.at_most("refused inserts", count, f"of {seeds * (replacements + FRAMES):,}", target=0))
-    return Result(figures=figures, input=f"{FRAMES:,} frames, {lookups:,} lookups", seed=0)
+    figures += [
+        Figure.at_most("refused inserts", count, f"of {seeds * (replacements + POOL):,}", target=0),
+        Figure.at_most("refused inserts, RTL", counted.refused, f"of {sampled and sampled + POOL:,}", target=0),
+        *area_figures(found),
+    ]
+    return Result(
+        figures=figures,
+        input=f"{POOL:,} frames, {lookups:,} lookups",
+        seed=0,
+        sheets=[sheet(found)] if found else [],
+        plots={"area.svg": draw(lambda axes: plot(axes, found), label="LUTs by frames")} if found else {},
+    )

@@ -163,8 +163,8 @@ class Emission:
                 t.count(t.ring_index(self._seal.stamp), "outstanding", -1)
             with m.Elif(self._verdicts.w_rdy):
                 m.d.sync += self._say.eq(0)
-            with m.If(t.failing):
-                m.d.sync += t.stopped.eq((t.op.kind == Kind.LOOKUP) & ~t.op.last)
+            with m.If(t.failing & (t.op.kind == Kind.LOOKUP)):
+                m.d.sync += t.stopped.eq(~t.op.last)
             with m.If((~self._write | self._log.w_rdy) & ~self._tell_seal & (~self._say | self._verdicts.w_rdy)):
                 m.next = "IDLE"
                 with m.If(self._chained & ~t.failing):

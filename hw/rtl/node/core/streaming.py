@@ -31,7 +31,6 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
     keys = Signal(data.ArrayLayout(key, STAGES))
     hits = Signal(2)
     indices = Signal(data.ArrayLayout(len(t.index), 2))
-    scopes_alive = Signal()
     written = Signal(
         data.ArrayLayout(data.StructLayout({"valid": 1, "index": len(t.index), "pins": len(t.frame.pins)}), 2)
     )
@@ -54,26 +53,18 @@ def states(m: Module, t: Tables, e: Emission, operations: stream.Interface) -> N
             t.read_frame(answer.frame)
         with m.If(hits[0]):
             t.read_session(t.arriving.session_slot)
-        m.d.comb += [
-            t.pins.offer.eq(1),
-            t.pins.offer_table.eq(t.ring_index(op.stamp)),
-            t.partition_scopes.query.eq(t.arriving.partition),
-            t.partition_scopes.query_stamp.eq(t.arriving.partition_stamp),
-            t.model_scopes.query.eq(t.arriving.model),
-            t.model_scopes.query_stamp.eq(t.arriving.model_stamp),
-        ]
+        m.d.comb += [t.pins.offer.eq(1), t.pins.offer_table.eq(t.ring_number)]
         m.d.sync += [
             hits.eq(Cat(answer.hit, hits)),
             indices[0].eq(answer.frame),
             indices[1].eq(indices[0]),
-            scopes_alive.eq(t.scopes_alive),
             written[0].valid.eq(0),
             written[1].eq(written[0]),
         ]
 
         # JUDGE.
         with m.If(busy[-1] & ~t.ended):
-            found = hits[1] & scopes_alive
+            found = hits[1] & t.scopes_alive
             _judge(m, t, e, key=keys[STAGES - 1], found=found, index=indices[1], written=written)
         with m.If(t.ended & (busy == 0)):
             m.next = "IDLE"

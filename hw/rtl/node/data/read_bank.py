@@ -7,9 +7,11 @@ from amaranth.utils import exact_log2
 
 from hw.params import Params, crc32c
 from hw.rtl.node.data.layouts import bank_beat_layout, read_id_layout
+from hw.rtl.shared import shared
 from hw.rtl.two_port_sram import TwoPortSram
 
 
+@shared
 class ReadBank(wiring.Component):
     """A ring of segment buffers: claimed in order, filled in any order, emptied in order.
 

@@ -10,8 +10,10 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_read, is_error
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
+from hw.rtl.shared import shared
 
 
+@shared
 class ReadLane(wiring.Component):
     """Reads segments from a channel for all ports, one burst each, into a bank of buffers for each port.
 

@@ -16,12 +16,14 @@ from hw.rtl.node.data.layouts import (
 )
 from hw.rtl.node.data.striping import address_of, channel_of
 from hw.rtl.queue import Queue
+from hw.rtl.shared import shared
 from hw.rtl.transform import Crc32c
 
 ELASTIC = 16
 """Beats that can wait for the CRC of their segment: more than the 11 cycles that it takes with 128-byte beats."""
 
 
+@shared
 class ReadPort(wiring.Component):
     """Streams the segments of READs, one READ after the other.
 

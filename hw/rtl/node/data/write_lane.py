@@ -9,12 +9,14 @@ from hw.params import Params, crc32c
 from hw.rtl.axi import Burst, axi4_write, is_error
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.layouts import lane_beat_layout, write_widths
+from hw.rtl.shared import shared
 from hw.rtl.two_port_sram import TwoPortSram
 
 HELD = 4
 """Segments whose burst has not ended that a lane keeps account of; of whole ones, it has room for two."""
 
 
+@shared
 class WriteLane(wiring.Component):
     """Writes segments to a channel, one burst each, and puts the answers in order.
 

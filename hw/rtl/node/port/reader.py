@@ -208,6 +208,8 @@ class CommandReader(wiring.Component):
                         m.d.comb += op.malformed.eq(1)
                     with m.If(taken):
                         end()
+                        with m.If(lookup):
+                            m.next = "ANSWERED"
                         with m.If(self.expired):
                             m.next = "REFUSE"
 
