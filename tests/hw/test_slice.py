@@ -1,17 +1,141 @@
-"""The slice: its bench, and the mutants that the same traffic must find."""
+"""The slice: in cocotb, compiled, at length; and the mutants that the same traffic must find."""
 
+import os
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from hw.params.params import Params
+from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.protocol import FrameState, Opcode
+from hw.rtl.emit import emit
+from hw.rtl.node import dispatch, gather
+from hw.rtl.node import slice as top
+from hw.rtl.node.port import port, reader
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
+from hw.tb.harness.harness import Links, Memory
+from hw.tb.mutate import mutate
+from hw.tb.scoreboard import CheckError
+from hw.tb.slice.compiled import CompiledWorld
+from hw.tb.slice.world import Bin, World
+from pymodel.spec import IllegalOperation, InvariantViolation
+from pymodel.stimulus.traffic import Requester
 from tests.hw.test_core import small
 
 BENCH = "hw.tb.slice.bench"
+LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)
+SLOW = Links(idle=0.2, backpressure=0.3, latency=3)
 
 
-@pytest.mark.parametrize("params", [small()], ids=["small"])
-def test_slice(run_bench: Callable[..., None], params: Params) -> None:
-    run_bench(Slice(params), "slice", BENCH, **settings_of(params), moves=150)
+def wide() -> Params:
+    """Four ports and channels; a command and four keys a flit; generations and stamps that run out."""
+    return Params(
+        memory=MemoryParams(segment_bytes=1024, beat_bytes=64, channels=4, latency_cycles=40),
+        link=LinkParams(response_flits=4, data_flits=8),
+        cam=CamParams(banks=1, ways=24, sets=1),
+        pools=(PoolParams(frame_bytes=4096, frames=12), PoolParams(frame_bytes=16384, frames=8)),
+        tables=TableParams(
+            ports=4,
+            rings_per_port=2,
+            partitions=3,
+            models=3,
+            sessions=6,
+            pins_per_ring=4,
+            lookup_keys=12,
+            victims=4,
+            scan_frames=4,
+            generation_bits=5,
+            slot_generation_bits=8,
+            stamp_bits=1,
+        ),
+    )
+
+
+SHAPES = {"small": small, "wide": wide}
+
+
+def test_bench(run_bench: Callable[..., None]) -> None:
+    params = small()
+    run_bench(Slice(params), "slice", BENCH, **settings_of(params), moves=120)
+
+
+def follow(params: Params, seed: int, commands: int) -> list[World]:
+    """Two worlds that share so many commands: one in a hurry, one with everything late."""
+    print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_slice.py")
+    paces: tuple[dict[str, Any], ...] = ({}, {"memory": LATE, "links": SLOW})
+    worlds = [CompiledWorld(params, seed + i, **pace) for i, pace in enumerate(paces)]
+    for world in worlds:
+        world.play(commands // 2)
+    return [world.world for world in worlds]
+
+
+def test_compiled_slice_equals_the_specification(seed: int) -> None:
+    worlds = follow(small(), seed, 10_000)
+    if seed == 0:
+        check_coverage(sum((world.coverage for world in worlds), Counter()))
+        assert sum(world.expired for world in worlds), "no command was overtaken by a BIND of its ring"
+
+
+def check_coverage(coverage: Counter[Bin]) -> None:
+    """Every command has met every state of a block that it can name, and was asked for by every kind of requester."""
+    state = FrameState
+    by_handle = {None, state.WRITING, state.SEALED, state.DRAINING}
+    by_key = {None, state.WRITING, state.SEALED}
+    states = dict.fromkeys((Opcode.READ, Opcode.WRITE, Opcode.SEAL, Opcode.ABORT), by_handle)
+    states |= dict.fromkeys((Opcode.LOOKUP, Opcode.ALLOC, Opcode.DROP), by_key)
+    for opcode, expected in states.items():
+        met = {each.state for each in coverage if each.opcode is opcode}
+        assert met >= expected, f"{opcode.name} has not met {expected - met}"
+    for opcode in (Opcode.READ, Opcode.WRITE, Opcode.SEAL, Opcode.ABORT, Opcode.UNPIN):
+        asked = {each.requester for each in coverage if each.opcode is opcode}
+        assert asked == set(Requester), f"{opcode.name} was not asked for by {set(Requester) - asked}"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_million_commands(shape: str) -> None:
+    follow(SHAPES[shape](), int(os.environ["KVNODE_SEED"]), 500_000)
+
+
+MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
+    "a ring's old commands under its new binding": (
+        port,
+        reader.CommandReader,
+        "self.expired.eq(old != 0)",
+        "self.expired.eq(0)",
+    ),
+    "ring of another command": (port, reader.CommandReader, "ring.eq(flit.ring),", "ring.eq(ring),"),
+    "refused data is kept": (
+        port,
+        reader.CommandReader,
+        "move.keep.eq(self.verdict.status == Status.OK)",
+        "move.keep.eq(1)",
+    ),
+    "refused data is not dropped": (port, reader.CommandReader, 'm.next = "DROP"', "end()"),
+    "keys of two LOOKUPs mixed": (
+        top,
+        dispatch.Dispatch,
+        "together.eq((op.kind == Kind.LOOKUP) & ~op.last & ~expired)",
+        "together.eq(0)",
+    ),
+    "segments of two ports mixed": (
+        top,
+        gather.Gather,
+        "with m.If(turns.o.valid & (turns.o.payload == i)):",
+        "with m.If(turns.o.valid & (chosen == i)):",
+    ),
+}
+"""Name to where it is looked up, what it is, what is right and what is wrong."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MUTANTS)
+def test_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, target, good, bad = MUTANTS[name]
+    monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
+    emission = emit(Slice(small()), "slice")
+    with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
+        for seed in range(4):
+            CompiledWorld(small(), seed, memory=LATE, links=SLOW, emission=emission).play(4_000)

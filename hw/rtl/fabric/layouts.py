@@ -123,7 +123,8 @@ RESPONSE = data.StructLayout(
         "pinned": 1,
         "reserved": 5,
         "item": 16,
-        "padding": 32,
+        "outcome": 8,
+        "padding": 24,
         "slot": slot_id_layout(),
         "handle": handle_layout(),
     }
@@ -131,7 +132,7 @@ RESPONSE = data.StructLayout(
 """An answer, a RESPONSE packet: of a LOOKUP one for each key, of any other command one.
 
 - `status`: an `hw.params.protocol.Status`, of key number `item`, or of the command; a WRITE stopped at segment `item`.
-- `complete`: the command has ended.
+- `complete`: the command has ended, with the status `outcome`; of a LOOKUP that has looked every key up, OK.
 - `handle`, if `named`; `slot`, the session or pin that was given, if `pinned`.
 """
 

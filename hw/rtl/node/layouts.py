@@ -134,8 +134,9 @@ def operation_layout(params: Params) -> data.StructLayout:
 def verdict_layout() -> data.StructLayout:
     """Return the layout of what the slice says of an operation.
 
-    - `kind`, `stamp`, `tag`, `item`, `run`: of which.
+    - `kind`, `stamp`, `tag`, `item`: of which.
     - `status`: as `hw.params.protocol.Status`.
+    - `outcome`: with `complete`, how the command has ended; of a LOOKUP that has looked every key up, OK.
     - `complete`: the command has ended; without it, a WRITE's segment is to be stored, a READ to be started, or a
       LOOKUP goes on.
     - `handle`: of LOOKUP (HIT, PENDING) and ALLOC (GRANTED, EXISTS, PENDING); `named`: there is one.
@@ -148,8 +149,8 @@ def verdict_layout() -> data.StructLayout:
             "stamp": ring_layout(),
             "tag": TAG_BITS,
             "item": 16,
-            "run": 1,
             "status": 5,
+            "outcome": 5,
             "complete": 1,
             "handle": handle_layout(),
             "named": 1,

@@ -57,7 +57,7 @@ class Reports(wiring.Component):
 
     Invariants and counters
     -----------------------
-    None. A completion is counted by its status; that of a LOOKUP in bitmap mode is OK, whatever its last key's is.
+    None.
     """
 
     def __init__(self, params: Params):
@@ -79,14 +79,8 @@ class Reports(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         verdict, happened, counts = self.verdict, self.happened, self.counts
-        answered = verdict.status.matches(Status.HIT, Status.MISS, Status.PENDING)
-        bitmap = (verdict.kind == Kind.LOOKUP) & ~verdict.run & answered
         for status in Status:
-            is_status = Signal(name=f"is_{status.name.lower()}")
-            m.d.comb += is_status.eq((verdict.status == status) & ~bitmap)
-            if status is Status.OK:
-                m.d.comb += is_status.eq((verdict.status == status) | bitmap)
-            ended = self.verdict_valid & verdict.complete & is_status
+            ended = self.verdict_valid & verdict.complete & (verdict.outcome == status)
             refused = happened.refused if status is Status.UNAVAILABLE else 0
             m.d.sync += counts[f"status_{status.name.lower()}"].eq(ended + refused)
         m.d.sync += [

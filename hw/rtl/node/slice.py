@@ -93,7 +93,7 @@ class Slice(wiring.Component):
         m.submodules.control = control = SliceControl(params)
         m.submodules.administrator = administrator = Administrator(params)
         m.submodules.reports = reports = Reports(params)
-        ports = [Port(params, number=i) for i in range(params.tables.ports)]
+        ports = [Port(params) for _ in range(params.tables.ports)]
         for i, port in enumerate(ports):
             m.submodules[f"port_{i}"] = renew(port)
             wiring.connect(m, port.link, wiring.flipped(self.links[i]))
@@ -103,6 +103,7 @@ class Slice(wiring.Component):
             wiring.connect(m, port.beats, gather.ports_beats[i])
             wiring.connect(m, path.beats_out[i], port.read_beats)
             m.d.comb += [
+                port.number.eq(i),
                 dispatch.expired[i].eq(port.expired),
                 port.verdict.eq(core.verdicts.payload),
                 port.drain.eq(self.restarting),

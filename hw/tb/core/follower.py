@@ -11,8 +11,8 @@ from hw.rtl.node.layouts import Kind
 from hw.tb.core.operations import Fields, operation, ring_of
 from pymodel.spec import Slice
 
-Verdict = tuple[str, RingId, int, int, Status, bool, Handle | None, SlotId | None]
-"""Kind, ring, tag, item, status, complete, handle, slot."""
+Verdict = tuple[str, RingId, int, int, Status, Status | None, Handle | None, SlotId | None]
+"""Kind, ring, tag, item, status; the outcome of the command, if it has ended; handle, slot."""
 
 
 def verdict(fields: Fields) -> Verdict:
@@ -20,8 +20,8 @@ def verdict(fields: Fields) -> Verdict:
     named = Handle(**fields["handle"]) if fields["named"] else None
     given = SlotId(**fields["slot"]) if fields["pinned"] else None
     kind = "READ" if fields["kind"] == Kind.READ_DONE.value else Kind(fields["kind"]).name
-    status, complete = Status(fields["status"]), bool(fields["complete"])
-    return kind, ring_of(fields["stamp"]), fields["tag"], fields["item"], status, complete, named, given
+    status, outcome = Status(fields["status"]), Status(fields["outcome"]) if fields["complete"] else None
+    return kind, ring_of(fields["stamp"]), fields["tag"], fields["item"], status, outcome, named, given
 
 
 class Follower:
@@ -56,12 +56,12 @@ class Follower:
             if (output.ring, output.tag) == own:
                 mine = output
             else:
-                self._expect(("SEAL", output.ring, output.tag, 0, output.status, True, None, None))
+                self._expect(("SEAL", output.ring, output.tag, 0, output.status, output.status, None, None))
         if isinstance(op, Taken):
             self._command(op, mine)
         elif isinstance(op, ReadDone):
             assert mine is not None, "a READ that is done completes"
-            self._expect(("READ", op.ring, op.tag, entry["item"], mine.status, True, None, None))
+            self._expect(("READ", op.ring, op.tag, entry["item"], mine.status, mine.status, None, None))
         self._heard(outputs)
         return op
 
@@ -75,4 +75,4 @@ class Follower:
             status, named, given = result.statuses[op.item], result.handles[op.item], result.pins[op.item]
         elif isinstance(op.command, c.Seal) and mine is None:
             return
-        self._expect((kind, op.ring, op.tag, op.item, status, mine is not None, named, given))
+        self._expect((kind, op.ring, op.tag, op.item, status, mine.status if mine else None, named, given))

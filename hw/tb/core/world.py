@@ -166,7 +166,8 @@ class World:
 
     def _act(self, said: Verdict) -> None:
         """The data path's part: store what was accepted, start what may be read, give up what was refused."""
-        kind, ring, tag, _, status, complete, _, _ = said
+        kind, ring, tag, _, status, outcome, _, _ = said
+        complete = outcome is not None
         command = self._asked.get((ring, tag))
         if self._writing.get(ring) == tag:
             del self._writing[ring]

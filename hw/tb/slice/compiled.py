@@ -1,16 +1,18 @@
 """The world around a slice that is compiled: many cycles a call."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from hw.params.params import Params
+from hw.params.protocol import FrameState
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
 from hw.tb.harness.harness import STAMP_BYTES, Harness, Links, Memory
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
-from hw.tb.slice.orders import order
+from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
 from pymodel.stimulus.traffic import Fault
 
@@ -74,6 +76,7 @@ class CompiledWorld:
         self._run(SETTLED)
         world.finish()
         self._compare_memory()
+        self._compare_registers()
 
     def _ask(self) -> None:
         for _ in range(ASKED):
@@ -129,6 +132,23 @@ class CompiledWorld:
             channel, address = stripes.locate(frame, segment)
             if self.harness.memory_bytes(channel, address, len(data)) != data:
                 raise CheckError(f"frame {frame}, segment {segment}: memory holds other bytes than were stored")
+
+    def _compare_registers(self) -> None:
+        """What the registers count is what the specification counts, and what ports refused by themselves."""
+        core = self.world.follower.slice.core
+        states = Counter(frame.state for frame in core.frames)
+        expected = {
+            **core.counters,
+            **{f"frames_{state.name.lower()}": states[state] for state in FrameState},
+            "pins_used": sum(len(ring.pins) for ring in core.rings.values()),
+            "sessions_used": len(core.sessions),
+        }
+        expected["status_unavailable"] += self.world.expired
+        for register in REGISTER_MAP.values():
+            if register.statistic in expected:
+                found, _ = self.harness.read_register(register.offset)
+                if found != expected[register.statistic]:
+                    raise CheckError(f"{register.name} reads {found}, expected {expected[register.statistic]}")
 
 
 def _records(data: bytes, size: int) -> list[int]:

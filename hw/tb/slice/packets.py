@@ -20,13 +20,13 @@ NO_OPCODE = 0xFF
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A RESPONSE packet."""
+    """A RESPONSE packet; `outcome` is the status of the command, if it has ended."""
 
     ring: RingId
     tag: int
     item: int
     status: Status
-    complete: bool
+    outcome: Status | None
     handle: Handle | None
     slot: SlotId | None
 
@@ -102,7 +102,7 @@ class Packets:
             self._field(flits[0], "tag"),
             fields["item"],
             Status(fields["status"]),
-            bool(fields["complete"]),
+            Status(fields["outcome"]) if fields["complete"] else None,
             Handle(**fields["handle"]) if fields["named"] else None,
             SlotId(**fields["slot"]) if fields["pinned"] else None,
         )

@@ -216,7 +216,7 @@ class World:
         if sent is None:
             raise CheckError(f"{answer}: nothing of that name is under way")
         rebound = self._bindings[answer.ring] != sent.bindings
-        if rebound and not sent.logged and answer.complete and answer.status is Status.UNAVAILABLE:
+        if rebound and not sent.logged and answer.outcome is Status.UNAVAILABLE:
             self.expired += 1
             self._gone(name)
             self.traffic.heard([Completion(answer.ring, sent.tag, Status.UNAVAILABLE)])
@@ -236,15 +236,15 @@ class World:
     # Comparing.
 
     def _owe(self, verdict: Verdict) -> None:
-        kind, ring, tag, item, status, complete, handle, slot = verdict
+        kind, ring, tag, item, status, outcome, handle, slot = verdict
         command = self.follower.commands[ring, tag]
         if isinstance(command, c.Bind) and status is Status.OK:
             self._bindings[command.ring] += 1
         if ring == REGISTERS:
             self._order_status = status
             return
-        if complete or kind == "LOOKUP":
-            self._sent[ring, tag].owed.append(Answer(ring, tag, item, status, complete, handle, slot))
+        if outcome is not None or kind == "LOOKUP":
+            self._sent[ring, tag].owed.append(Answer(ring, tag, item, status, outcome, handle, slot))
             self._settle((ring, tag))
 
     def _heard(self, outputs: list[Completion | Message]) -> None:
@@ -266,8 +266,8 @@ class World:
             owed, given = sent.owed.popleft(), sent.given.popleft()
             if owed != given:
                 raise CheckError(f"{sent.command}: expected {owed}, got {given}")
-            if given.complete:
-                sent.ended = given.status
+            if given.outcome is not None:
+                sent.ended = given.outcome
         if sent.ended is None or (sent.stored and not sent.brought):
             return
         if sent.stored:

@@ -8,6 +8,7 @@ from amaranth.utils import bits_for
 from hw.params import Params
 from hw.rtl.layouts import place_layout
 from hw.rtl.node.cam.entry import EntryFormat
+from hw.rtl.shared import shared
 from hw.rtl.sram import Sram
 
 
@@ -29,6 +30,7 @@ def found_layout(params: Params) -> data.StructLayout:
     )
 
 
+@shared
 class CamBank(wiring.Component):
     """One bank of the block CAM.
 

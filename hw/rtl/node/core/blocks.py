@@ -200,7 +200,7 @@ def _lookup(m: Module, t: Tables, e: Emission) -> None:
             t.count(t.ring_number, "pins", 1)
             t.write_frame(pins=frame.pins + 1)
             t.note_evictable()
-        e.answer(Status.HIT, complete=op.last)
+        e.answer(Status.HIT, complete=op.last, outcome=Mux(op.run, Status.HIT, Status.OK))
         e.name(t.index, frame.generation)
         with m.If(op.pin):
             e.slot(t.pins.free_slot, t.pins.free_generation)
@@ -211,10 +211,10 @@ def _lookup(m: Module, t: Tables, e: Emission) -> None:
             m.d.sync += t.probing.eq(1)
             m.next = "PROBE"
         with m.Elif(t.pending | (found & ~t.probing)):
-            e.answer(Status.PENDING, complete=~goes_on)
+            e.answer(Status.PENDING, complete=~goes_on, outcome=Mux(op.run, Status.PENDING, Status.OK))
             e.name(Mux(t.pending, t.pending_frame, t.index), Mux(t.pending, t.pending_generation, frame.generation))
         with m.Else():
-            e.answer(Status.MISS, complete=~goes_on)
+            e.answer(Status.MISS, complete=~goes_on, outcome=Mux(op.run, Status.MISS, Status.OK))
 
 
 def states(m: Module, t: Tables, e: Emission) -> None:

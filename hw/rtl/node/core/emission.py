@@ -33,7 +33,7 @@ class Emission:
         self._seal = Signal(verdict_layout())
         self._say, self._write, self._tell_seal = Signal(), Signal(), Signal()
         self._logs, self._answers, self._waits, self._completes, self._seals = (Signal() for _ in range(5))
-        self._status, self._seal_status = Signal(5), Signal(5)
+        self._status, self._outcome, self._seal_status = Signal(5), Signal(5), Signal(5)
         self._chain = Signal(Kind)
         self._chain_frame = Signal.like(t.index)
         self._chained = Signal()
@@ -65,9 +65,15 @@ class Emission:
         self._m.d.comb += self._logs.eq(1)
         self._m.next = "EMIT"
 
-    def answer(self, status: ValueLike, *, complete: ValueLike = 1) -> None:
-        """The command in hand gets a verdict, and enters the log."""
-        self._m.d.comb += [self._answers.eq(1), self._status.eq(status), self._completes.eq(complete)]
+    def answer(self, status: ValueLike, *, complete: ValueLike = 1, outcome: ValueLike | None = None) -> None:
+        """The command in hand gets a verdict, and enters the log; its outcome is the status, unless one is given."""
+        ended = status if outcome is None else outcome
+        self._m.d.comb += [
+            self._answers.eq(1),
+            self._status.eq(status),
+            self._outcome.eq(ended),
+            self._completes.eq(complete),
+        ]
         self.log()
 
     def wait(self) -> None:
@@ -84,9 +90,10 @@ class Emission:
             m.d.sync += [entry.frame.eq(op.handle.frame), entry.slot.eq(op.slot.slot), self._write.eq(1)]
         lost = ~op.stamp.registers & t.ring.lost & self._completes & (self._status != Status.INVALID)
         with m.If(self._answers):
-            m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item", "run")]
+            m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item")]
             m.d.sync += [
                 verdict.status.eq(Mux(lost, Status.UNAVAILABLE, self._status)),
+                verdict.outcome.eq(Mux(lost, Status.UNAVAILABLE, self._outcome)),
                 verdict.complete.eq(self._completes),
                 verdict.named.eq(0),
                 verdict.pinned.eq(0),
@@ -103,13 +110,15 @@ class Emission:
             t.count(t.ring_number, "outstanding", begun - self._completes)
 
         frame, seal = t.frame, self._seal
+        seal_status = Mux(t.is_lost(frame.sealing_stamp), Status.UNAVAILABLE, self._seal_status)
         with m.If(self._seals):
             m.d.sync += [
                 seal.kind.eq(Kind.SEAL),
                 seal.stamp.eq(frame.sealing_stamp),
                 seal.tag.eq(frame.sealing_tag),
                 seal.item.eq(0),
-                seal.status.eq(Mux(t.is_lost(frame.sealing_stamp), Status.UNAVAILABLE, self._seal_status)),
+                seal.status.eq(seal_status),
+                seal.outcome.eq(seal_status),
                 seal.complete.eq(1),
                 self._tell_seal.eq(1),
             ]

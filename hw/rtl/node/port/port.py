@@ -14,8 +14,10 @@ from hw.rtl.node.port.answers import Answers
 from hw.rtl.node.port.arrivals import Arrivals
 from hw.rtl.node.port.mover import Mover
 from hw.rtl.node.port.reader import CommandReader
+from hw.rtl.shared import shared
 
 
+@shared
 class Port(wiring.Component):
     """One port of a slice.
 
@@ -23,11 +25,11 @@ class Port(wiring.Component):
     ----------
     params
         Section `link`, and the widths of everything.
-    number
-        Of the port: half of the stamp.
 
     Interface
     ---------
+    number : In
+        Of the port: half of the stamp. Constant.
     link : In, `link(params)`
         The requester.
     operations, expired, rebound : as of `CommandReader`
@@ -69,12 +71,12 @@ class Port(wiring.Component):
     None.
     """
 
-    def __init__(self, params: Params, *, number: int):
+    def __init__(self, params: Params):
         self._params = params
-        self._number = number
         beats = stream.Signature(beat_layout(params.memory.beat_bytes))
         super().__init__(
             {
+                "number": In(4),
                 "link": In(link(params)),
                 "operations": Out(stream.Signature(operation_layout(params))),
                 "expired": Out(1),
@@ -97,7 +99,7 @@ class Port(wiring.Component):
         buffers = to_node_buffers(params)
         m.submodules.receiver = receiver = Receiver(params, buffers)
         m.submodules.transmitter = transmitter = Transmitter(params, from_node_buffers(params))
-        m.submodules.reader = reader = CommandReader(params, port=self._number)
+        m.submodules.reader = reader = CommandReader(params)
         m.submodules.arrivals = arrivals = Arrivals(params, buffer=buffers[Channel.DATA])
         m.submodules.mover = mover = Mover(params)
         m.submodules.answers = answers = Answers(params)
@@ -129,6 +131,7 @@ class Port(wiring.Component):
             m.d.comb += [receiver.lane.flit[name].eq(arrivals.shaped[name]) for name in ("count", "last")]
 
         m.d.comb += [
+            reader.port.eq(self.number),
             reader.arriving.eq(arriving & (flit.channel == Channel.REQUEST)),
             reader.arriving_ring.eq(flit.ring),
             reader.arriving_last.eq(flit.last),
@@ -149,7 +152,7 @@ class Port(wiring.Component):
             self.refused.eq(reader.refusals.valid & reader.refusals.ready),
             self.moving.eq(mover.moving),
         ]
-        m.d.comb += [sent.ring.eq(read.stamp.ring), sent.port.eq(self._number)]
+        m.d.comb += [sent.ring.eq(read.stamp.ring), sent.port.eq(self.number)]
         shared = ("tag", "segment", "end", "ok", "crc", "data", "count", "last")
         m.d.comb += [sent[name].eq(read[name]) for name in shared]
         return m
@@ -171,6 +174,7 @@ class Port(wiring.Component):
                 answer.tag.eq(verdict.tag),
                 response.status.eq(verdict.status),
                 response.complete.eq(verdict.complete),
+                response.outcome.eq(Mux(verdict.complete, verdict.outcome, 0)),
                 response.named.eq(verdict.named),
                 response.pinned.eq(verdict.pinned),
                 response.item.eq(verdict.item),

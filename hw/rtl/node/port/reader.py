@@ -24,11 +24,11 @@ class CommandReader(wiring.Component):
     ----------
     params
         Widths, and section `link`.
-    port
-        Number of the port: half of the stamp. The other half, the ring, comes with the flit from trusted logic.
 
     Interface
     ---------
+    port : In
+        Number of the port: half of the stamp. The other half, the ring, comes with the flit from trusted logic.
     arriving, arriving_ring, arriving_last : In
         A flit of a request enters the buffer.
     requests : In, stream of `flit_layout(params)`
@@ -77,11 +77,11 @@ class CommandReader(wiring.Component):
     None.
     """
 
-    def __init__(self, params: Params, *, port: int):
+    def __init__(self, params: Params):
         self._params = params
-        self._port = port
         super().__init__(
             {
+                "port": In(4),
                 "arriving": In(1),
                 "arriving_ring": In(4),
                 "arriving_last": In(1),
@@ -122,7 +122,7 @@ class CommandReader(wiring.Component):
         segment = Signal(range((1 << 16) + (1 << 16)))
         m.d.comb += [
             segment.eq(command.segment + item),
-            op.stamp.port.eq(self._port),
+            op.stamp.port.eq(self.port),
             op.stamp.ring.eq(ring),
             op.tag.eq(tag),
             op.item.eq(item),
@@ -157,6 +157,7 @@ class CommandReader(wiring.Component):
             refusal.tag.eq(tag),
             refusal.response.status.eq(Status.UNAVAILABLE),
             refusal.response.complete.eq(1),
+            refusal.response.outcome.eq(Status.UNAVAILABLE),
         ]
 
         def end() -> None:
