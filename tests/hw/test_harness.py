@@ -51,7 +51,8 @@ class Reply:
 
     @property
     def status(self) -> Status:
-        return self.answers[-1].status
+        assert self.answers[-1].outcome is not None
+        return self.answers[-1].outcome
 
     @property
     def data(self) -> bytes:
@@ -60,7 +61,7 @@ class Reply:
     @property
     def ended(self) -> bool:
         """Whether nothing more is to come; a READ that was started brings its data too."""
-        return bool(self.answers) and self.answers[-1].complete
+        return bool(self.answers) and self.answers[-1].outcome is not None
 
 
 class Software:
@@ -151,7 +152,7 @@ class Software:
         session = self.session()
         granted = self.ask(RING, c.Alloc(0, key, len(data), session))
         handle = granted.answers[0].handle
-        assert granted.status is Status.GRANTED and handle is not None
+        assert granted.answers[0].status is Status.GRANTED and handle is not None
         assert self.ask(RING, c.Write(handle, 0, data)).status is Status.OK
         assert self.ask(RING, c.Seal(handle, len(data), google_crc32c.value(data))).status is Status.OK
         assert self.ask(RING, c.CloseSession(session)).status is Status.OK
@@ -384,7 +385,7 @@ def test_an_end_that_takes_nothing_gives_no_credit_and_loses_nothing() -> None:
     harness.run(2000)
     assert not harness.pending(0)
     answers = [answer for _, answer in software.heard(0) if isinstance(answer, Answer)]
-    assert [answer.tag for answer in answers if answer.complete] == sent
+    assert [answer.tag for answer in answers if answer.outcome is not None] == sent
 
 
 def test_two_harnesses_do_not_disturb_each_other() -> None:

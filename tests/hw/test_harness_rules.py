@@ -135,6 +135,13 @@ def test_what_breaks_no_rule_passes() -> None:
     assert len(harness.received(0)) == (ROOM + 1) * (STAMP_BYTES + harness.flit_bytes)
 
 
+def test_nothing_runs_after_the_clock_alone() -> None:
+    harness = started()
+    harness.run_alone(10)
+    with pytest.raises(HarnessError, match="without the models"):
+        harness.run(1)
+
+
 def test_waves_have_the_cycles_that_were_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "waves.vcd"
     harness = Harness(TINY, emission=puppet(), waves=file)

@@ -69,8 +69,9 @@ public:
         return cycle - begin;
     }
 
-    // The clock alone: what the models are compared with.
+    // The clock alone: what the models are compared with. What they have not seen they cannot go on from.
     void idle(std::uint64_t cycles) {
+        error = "the clock has run without the models";
         for (; cycles; --cycles) turn();
     }
 

@@ -185,7 +185,7 @@ class Harness:
         return cycles
 
     def run_alone(self, cycles: int) -> None:
-        """Run the clock alone, no model taking part: for measurements."""
+        """Run the clock alone, no model taking part: for measurements, after which nothing else can be run."""
         self._library.harness_idle(self._harness, cycles)
 
     def send(self, port: int, channel: Channel, flits: bytes) -> None:
