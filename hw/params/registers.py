@@ -14,6 +14,7 @@ class ErrorKind(IntEnum):
     POISON = 4
     CRC = 5
     LOST = 6
+    TABLE_ECC = 7
 
     @property
     def meaning(self) -> str:
@@ -24,10 +25,11 @@ class ErrorKind(IntEnum):
 _MEANINGS = {
     ErrorKind.CAM_ECC: "a word of the block CAM had more than one bit wrong; code: its bank",
     ErrorKind.FRAME_ECC: "a word of a frame's state had more than one bit wrong; the frame is quarantined",
-    ErrorKind.MEM_ERROR: "memory failed to store a segment; code: the AXI response",
-    ErrorKind.POISON: "memory returned bytes that fail their check; code: the AXI response",
+    ErrorKind.MEM_ERROR: "memory failed to store a segment",
+    ErrorKind.POISON: "memory returned bytes that fail their check",
     ErrorKind.CRC: "the CRC32C to seal did not match the bytes accepted",
     ErrorKind.LOST: "a ring was lost",
+    ErrorKind.TABLE_ECC: "a word of another table had more than one bit wrong; no command is taken until a restart",
 }
 
 
@@ -44,8 +46,8 @@ COUNTERS = (
     "evictions",
     "replacement_stall_steps",
     "cam_refusals",
-    "cam_ecc_corrected",
-    "cam_ecc_uncorrected",
+    "ecc_corrected",
+    "ecc_uncorrected",
 )
 """What is counted since the last restart."""
 

@@ -13,9 +13,12 @@ from amaranth.lib.wiring import In
 from hw.formal import Bounded, Induction, Method, Pdr, Property, Verdict, all_properties, prove
 from hw.formal.properties.cam import CamTag
 from hw.formal.properties.crc32c import CrcConservation, CrcHarness, CrcSerial, CrcStream, CrcValue
+from hw.formal.properties.fabric import LinkConservation, LinkHarness, LinkOrder, LinkStream
 from hw.formal.trace import read_inputs, replay
 from hw.params import crc32c
+from hw.rtl.fabric import Receiver, Transmitter
 from hw.rtl.node.cam import Cam
+from hw.rtl.queue import Queue
 from hw.rtl.transform import Crc32c
 from hw.tb.mutate import mutate
 from scripts import cli
@@ -141,6 +144,33 @@ POWER_UP = ("served before it is initialised", "not initialised", "cleared too l
 def test_property_fails_on_mutant_of_the_cam(tmp_path: Path, name: str) -> None:
     unit = mutate(Cam, *CAM_MUTANTS[name])
     check_failure(tmp_path, "cam.tag", lambda: CamTag(unit), replayed=name not in POWER_UP)
+
+
+LINK_MUTANTS: dict[str, tuple[str, type[LinkHarness], type[wiring.Component], str, str]] = {
+    "sent without a credit": ("conservation", LinkConservation, Transmitter, "& (count != 0)", ""),
+    "a credit lost": (
+        "conservation",
+        LinkConservation,
+        Transmitter,
+        "count - sent + self",
+        "count - sent + ~sent & self",
+    ),
+    "a credit too many": ("conservation", LinkConservation, Receiver, "output.valid & output.ready", "output.valid"),
+    "one channel first": ("conservation", LinkConservation, Transmitter, "turn.eq(chosen)", "turn.eq(len(inputs) - 1)"),
+    "an offer changes": ("stream", LinkStream, Queue, "next_head.eq(Mux(take,", "next_head.eq(Mux(put,"),
+    "the last first": ("order", LinkOrder, Queue, "read.addr.eq(next_head)", "read.addr.eq(tail)"),
+}
+"""Name to the property that must fail, the design under proof, the class with the bug, what is right and what wrong."""
+
+
+@pytest.mark.parametrize("name", LINK_MUTANTS)
+def test_property_fails_on_mutant_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    prop, harness, unit, good, bad = LINK_MUTANTS[name]
+    mutant = mutate(unit, good, bad)
+    if unit is Queue:
+        monkeypatch.setattr("hw.rtl.fabric.receiver.Queue", mutant)
+    ends = {"sender" if unit is Transmitter else "taker": mutant} if unit is not Queue else {}
+    check_failure(tmp_path, f"fabric.{prop}", lambda: harness(**ends))
 
 
 def check_failure(tmp_path: Path, name: str, design: Callable[[], wiring.Component], *, replayed: bool = True) -> None:

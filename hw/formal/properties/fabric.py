@@ -1,30 +1,36 @@
 """Links: what is sent against a credit arrives once and in order, and no channel waits for another."""
 
-from dataclasses import replace
-from functools import cache
+from contextlib import ExitStack
+from unittest.mock import patch
 
 from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Cover
-from amaranth.lib import wiring
+from amaranth.hdl import Assert, Cover, Fragment
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from hw.formal.conservation import Conservation
 from hw.formal.property import Pdr, Property
 from hw.formal.stream import watch
-from hw.params import TINY, Params
-from hw.rtl.fabric import Channel, Receiver, Transmitter, flit_layout
+from hw.params import TINY
+from hw.rtl.fabric import Channel, Receiver, Transmitter, layouts, receiver, transmitter
 
-BUFFERS = {Channel.REQUEST: 2, Channel.DATA: 3}
-"""Two channels with buffers of different sizes."""
+BUFFERS = {Channel.REQUEST: 5, Channel.DATA: 3}
+"""Two channels, one with credits enough to send in every cycle."""
 
 PATIENCE = 4
 """Cycles until a flit that is offered to a free channel is at the other end: the other's turn, and two registers."""
 
 
-@cache
-def params() -> Params:
-    """The smallest flits."""
-    return replace(TINY, memory=replace(TINY.memory, latency_cycles=1))
+FLIT = data.StructLayout({"channel": Channel, "tag": 2})
+"""Flits of a channel and two bits: a link treats all else alike, and no parameter makes flits that small."""
+
+
+def small_flits() -> ExitStack:
+    """Let flits be small while a link is built."""
+    stack = ExitStack()
+    for module in (layouts, transmitter, receiver):
+        stack.enter_context(patch.object(module, "flit_layout", lambda params: FLIT))
+    return stack
 
 
 class LinkHarness(wiring.Component):
@@ -32,7 +38,7 @@ class LinkHarness(wiring.Component):
 
     Parameters
     ----------
-    transmitter, receiver
+    sender, taker
         The classes under proof.
 
     Interface
@@ -45,29 +51,31 @@ class LinkHarness(wiring.Component):
         Which flit is followed.
     """
 
-    def __init__(self, transmitter: type[Transmitter] = Transmitter, receiver: type[Receiver] = Receiver):
-        self._ends = transmitter(params(), BUFFERS), receiver(params(), BUFFERS)
-        flit = flit_layout(params())
-        each = {"valid": In(1), "ready": In(1), "flit": In(flit)}
+    def __init__(self, sender: type[Transmitter] = Transmitter, taker: type[Receiver] = Receiver):
+        with small_flits():
+            self._ends = sender(TINY, BUFFERS), taker(TINY, BUFFERS)
+        each = {"valid": In(1), "ready": In(1), "flit": In(FLIT)}
         members = {f"{name}_{part}": flow for name in ("request", "data") for part, flow in each.items()}
         super().__init__({"pick": In(1)} | members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.transmitter, m.submodules.receiver = transmitter, receiver = self._ends
-        wiring.connect(m, transmitter.lane, receiver.lane)
+        sender, taker = self._ends
+        with small_flits():
+            m.submodules.transmitter, m.submodules.receiver = (Fragment.get(end, platform) for end in self._ends)
+        wiring.connect(m, sender.lane, taker.lane)
         for name in ("request", "data"):
-            source, sink = getattr(transmitter, name), getattr(receiver, name)
+            source, sink = getattr(sender, name), getattr(taker, name)
             m.d.comb += [
                 source.valid.eq(getattr(self, f"{name}_valid")),
                 source.payload.eq(getattr(self, f"{name}_flit")),
                 sink.ready.eq(getattr(self, f"{name}_ready")),
             ]
             watch(m, f"{name}_source", source, assume=True)
-        self.claim(m, transmitter, receiver)
+        self.claim(m, sender, taker)
         return m
 
-    def claim(self, m: Module, transmitter: Transmitter, receiver: Receiver) -> None:
+    def claim(self, m: Module, sender: Transmitter, taker: Receiver) -> None:
         """Say what is claimed."""
         raise NotImplementedError
 
@@ -75,18 +83,18 @@ class LinkHarness(wiring.Component):
 class LinkStream(LinkHarness):
     """What arrives is offered as a stream has to be, whatever its receiver does."""
 
-    def claim(self, m: Module, transmitter: Transmitter, receiver: Receiver) -> None:
+    def claim(self, m: Module, sender: Transmitter, taker: Receiver) -> None:
         """The rules of a stream."""
-        watch(m, "rules", receiver.request)
+        watch(m, "rules", taker.request)
 
 
 class LinkConservation(LinkHarness):
     """Every flit arrives once; never more of a channel are under way than its receiver has room for; and a channel that
     is not taken does not stop the other."""
 
-    def claim(self, m: Module, transmitter: Transmitter, receiver: Receiver) -> None:
+    def claim(self, m: Module, sender: Transmitter, taker: Receiver) -> None:
         """Follow DATA, while REQUEST does what it likes."""
-        source, sink = transmitter.data, receiver.data
+        source, sink = sender.data, taker.data
         m.submodules.inside = inside = Conservation(capacity=BUFFERS[Channel.DATA], wait=PATIENCE)
         m.d.comb += [
             inside.put.eq(source.valid & source.ready),
@@ -109,9 +117,9 @@ class LinkOrder(LinkHarness):
     Some flit is picked; those of its channel that are ahead of it are counted.
     """
 
-    def claim(self, m: Module, transmitter: Transmitter, receiver: Receiver) -> None:
+    def claim(self, m: Module, sender: Transmitter, taker: Receiver) -> None:
         """Follow one flit of DATA by its number."""
-        source, sink = transmitter.data, receiver.data
+        source, sink = sender.data, taker.data
         size = 1 << (BUFFERS[Channel.DATA] + 1).bit_length()
         ahead = Signal(range(size))
         under_way, gone = Signal(), Signal()

@@ -12,7 +12,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.csr.control import counts_layout
 from hw.rtl.csr.layouts import ERROR_ENTRY
 from hw.rtl.layouts import cam_event_layout
-from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
+from hw.rtl.node.layouts import Kind, frame_event_layout, log_layout, verdict_layout
 from hw.rtl.queue import Queue
 
 WAITING = 4
@@ -20,8 +20,14 @@ WAITING = 4
 
 
 def happened_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what happens besides verdicts: events of one cycle, and commands refused by ports."""
-    return data.StructLayout({"evicted": 1, "stalled": 1, "no_place": 1, "refused": bits_for(params.tables.ports)})
+    """Return the layout of what happens besides verdicts.
+
+    - `evicted`, `stalled`, `no_place`: events of one cycle; `refused`: commands that ports have refused.
+    - `failed`: a table has lost a word; it stays so.
+    """
+    return data.StructLayout(
+        {"evicted": 1, "stalled": 1, "no_place": 1, "refused": bits_for(params.tables.ports), "failed": 1}
+    )
 
 
 class Reports(wiring.Component):
@@ -37,6 +43,7 @@ class Reports(wiring.Component):
     verdict_valid, verdict : In, `verdict_layout()`
     entry_valid, entry : In, `log_layout()`
     cam_event_valid, cam_event : In, `cam_event_layout(params)`
+    table_event_valid, table_event : In, `frame_event_layout(params)`
     happened : In, `happened_layout(params)`
         What the core has said in this cycle.
     counts : Out, `counts_layout()`
@@ -70,6 +77,8 @@ class Reports(wiring.Component):
                 "entry": In(log_layout()),
                 "cam_event_valid": In(1),
                 "cam_event": In(cam_event_layout(params)),
+                "table_event_valid": In(1),
+                "table_event": In(frame_event_layout(params)),
                 "happened": In(happened_layout(params)),
                 "counts": Out(counts_layout()),
                 "errors": Out(stream.Signature(ERROR_ENTRY)),
@@ -79,6 +88,7 @@ class Reports(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         verdict, happened, counts = self.verdict, self.happened, self.counts
+        events = ((self.cam_event_valid, self.cam_event), (self.table_event_valid, self.table_event))
         for status in Status:
             ended = self.verdict_valid & verdict.complete & (verdict.outcome == status)
             refused = happened.refused if status is Status.UNAVAILABLE else 0
@@ -87,17 +97,17 @@ class Reports(wiring.Component):
             counts.evictions.eq(happened.evicted),
             counts.replacement_stall_steps.eq(happened.stalled),
             counts.cam_refusals.eq(happened.no_place),
-            counts.cam_ecc_corrected.eq(self.cam_event_valid & ~self.cam_event.uncorrectable),
-            counts.cam_ecc_uncorrected.eq(self.cam_event_valid & self.cam_event.uncorrectable),
+            counts.ecc_corrected.eq(sum(valid & ~event.uncorrectable for valid, event in events)),
+            counts.ecc_uncorrected.eq(sum(valid & event.uncorrectable for valid, event in events)),
         ]
         self._log(m)
         return m
 
     def _log(self, m: Module) -> None:
-        """Three sources, each with a queue: the order log, verdicts, the CAM."""
+        """Sources, each with a queue: the order log, verdicts, the CAM, the frame table, all other tables."""
         entry, verdict, place = self.entry, self.verdict, self.cam_event.place
         failed = self.entry_valid & ~entry.ok
-        first, second, third = (Signal(ERROR_ENTRY, name=f"error_{i}") for i in range(3))
+        first, second, third, fourth, fifth = (Signal(ERROR_ENTRY, name=f"error_{i}") for i in range(5))
         lost = entry.kind == Kind.LOST
         m.d.comb += [
             first.frame.eq(entry.frame),
@@ -108,6 +118,9 @@ class Reports(wiring.Component):
             second.ring.eq(verdict.stamp.ring),
             third.kind.eq(ErrorKind.CAM_ECC),
             third.code.eq(place.bank),
+            fourth.kind.eq(ErrorKind.FRAME_ECC),
+            fourth.frame.eq(self.table_event.frame),
+            fifth.kind.eq(ErrorKind.TABLE_ECC),
         ]
         with m.Switch(entry.kind):
             with m.Case(Kind.LANDED):
@@ -122,10 +135,14 @@ class Reports(wiring.Component):
                     first.frame.eq(0),
                 ]
         crc = self.verdict_valid & (verdict.status == Status.CRC)
+        failed_before = Signal()
+        m.d.sync += failed_before.eq(self.happened.failed)
         sources: list[tuple[Value, Signal]] = [
             (self.entry_valid & lost | failed & entry.kind.matches(Kind.LANDED, Kind.READ_DONE), first),
             (crc, second),
             (self.cam_event_valid & self.cam_event.uncorrectable, third),
+            (self.table_event_valid & self.table_event.uncorrectable, fourth),
+            (self.happened.failed & ~failed_before, fifth),
         ]
         queues = []
         for i, (valid, error) in enumerate(sources):

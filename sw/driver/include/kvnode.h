@@ -23,7 +23,7 @@
 #define KVNODE_REG_VERSION_OFFSET 0x004u
 #define KVNODE_REG_VERSION_MINOR_SHIFT 0
 #define KVNODE_REG_VERSION_MINOR_MASK 0x0000ffffu
-#define KVNODE_REG_VERSION_MINOR_VALUE 0x2u
+#define KVNODE_REG_VERSION_MINOR_VALUE 0x3u
 #define KVNODE_REG_VERSION_MAJOR_SHIFT 16
 #define KVNODE_REG_VERSION_MAJOR_MASK 0xffff0000u
 #define KVNODE_REG_VERSION_MAJOR_VALUE 0x0u
@@ -338,15 +338,15 @@
 #define KVNODE_REG_COUNT_CAM_REFUSALS_COUNT_SHIFT 0
 #define KVNODE_REG_COUNT_CAM_REFUSALS_COUNT_MASK 0xffffffffu
 
-/* CAM errors corrected */
-#define KVNODE_REG_COUNT_CAM_ECC_CORRECTED_OFFSET 0x18cu
-#define KVNODE_REG_COUNT_CAM_ECC_CORRECTED_COUNT_SHIFT 0
-#define KVNODE_REG_COUNT_CAM_ECC_CORRECTED_COUNT_MASK 0xffffffffu
+/* ECC errors corrected */
+#define KVNODE_REG_COUNT_ECC_CORRECTED_OFFSET 0x18cu
+#define KVNODE_REG_COUNT_ECC_CORRECTED_COUNT_SHIFT 0
+#define KVNODE_REG_COUNT_ECC_CORRECTED_COUNT_MASK 0xffffffffu
 
-/* CAM errors not corrected */
-#define KVNODE_REG_COUNT_CAM_ECC_UNCORRECTED_OFFSET 0x190u
-#define KVNODE_REG_COUNT_CAM_ECC_UNCORRECTED_COUNT_SHIFT 0
-#define KVNODE_REG_COUNT_CAM_ECC_UNCORRECTED_COUNT_MASK 0xffffffffu
+/* ECC errors not corrected */
+#define KVNODE_REG_COUNT_ECC_UNCORRECTED_OFFSET 0x190u
+#define KVNODE_REG_COUNT_ECC_UNCORRECTED_COUNT_SHIFT 0
+#define KVNODE_REG_COUNT_ECC_UNCORRECTED_COUNT_MASK 0xffffffffu
 
 /* Frames FREE */
 #define KVNODE_REG_FRAMES_FREE_OFFSET 0x1c0u
@@ -453,10 +453,11 @@ enum kvnode_model_state {
 enum kvnode_error_kind {
     KVNODE_ERROR_KIND_CAM_ECC = 1, /* a word of the block CAM had more than one bit wrong; code: its bank */
     KVNODE_ERROR_KIND_FRAME_ECC = 2, /* a word of a frame's state had more than one bit wrong; the frame is quarantined */
-    KVNODE_ERROR_KIND_MEM_ERROR = 3, /* memory failed to store a segment; code: the AXI response */
-    KVNODE_ERROR_KIND_POISON = 4, /* memory returned bytes that fail their check; code: the AXI response */
+    KVNODE_ERROR_KIND_MEM_ERROR = 3, /* memory failed to store a segment */
+    KVNODE_ERROR_KIND_POISON = 4, /* memory returned bytes that fail their check */
     KVNODE_ERROR_KIND_CRC = 5, /* the CRC32C to seal did not match the bytes accepted */
     KVNODE_ERROR_KIND_LOST = 6, /* a ring was lost */
+    KVNODE_ERROR_KIND_TABLE_ECC = 7, /* a word of another table had more than one bit wrong; no command is taken until a restart */
 };
 
 enum kvnode_bound {
