@@ -157,8 +157,14 @@ LINK_MUTANTS: dict[str, tuple[str, type[LinkHarness], type[wiring.Component], st
     ),
     "a credit too many": ("conservation", LinkConservation, Receiver, "output.valid & output.ready", "output.valid"),
     "one channel first": ("conservation", LinkConservation, Transmitter, "turn.eq(chosen)", "turn.eq(len(inputs) - 1)"),
-    "an offer changes": ("stream", LinkStream, Queue, "next_head.eq(Mux(take,", "next_head.eq(Mux(put,"),
-    "the last first": ("order", LinkOrder, Queue, "read.addr.eq(next_head)", "read.addr.eq(tail)"),
+    "an offer is withdrawn": (
+        "stream",
+        LinkStream,
+        Queue,
+        "valid.eq(held != 0)",
+        "valid.eq((held != 0) & ~self.i.valid)",
+    ),
+    "a flit changes": ("order", LinkOrder, Receiver, "eq(self.lane.flit)", "eq(~self.lane.flit.as_value())"),
 }
 """Name to the property that must fail, the design under proof, the class with the bug, what is right and what wrong."""
 
