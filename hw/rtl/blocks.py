@@ -9,6 +9,7 @@ from hw.rtl.csr import SliceControl
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
+from hw.rtl.node.slice import Slice
 from hw.rtl.transform import Crc32c
 
 BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
@@ -17,5 +18,6 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
     "csr": SliceControl,
     "data": DataPath,
+    "slice": Slice,
 }
-"""A block's name is also the name of its top module in Verilog."""
+"""A block's name is also the name of its top module in Verilog. The last one is made of all others."""
