@@ -25,8 +25,9 @@ def flit_layout(params: Params) -> data.StructLayout:
     """Return the layout of a flit: a beat, and beside it a header that every flit has. A packet is a row of flits.
 
     - `channel`: which virtual channel.
-    - `node`, `slice`: of the memory node that it goes to or comes from.
-    - `port`, `ring`: of the requester that it comes from or goes to. A node reads the port off the link it came by.
+    - `node`, `slice`: of the memory node that it goes to or comes from. Nothing fills or reads them yet.
+    - `port`, `ring`: of the requester that it comes from or goes to. A node reads the port off the link it came by, and
+      fills it in data only.
     - `tag`: of the command that it belongs to.
     - `data`, `count`, `last`: as in `beat_layout`; `last` ends the packet.
     - `segment`, `end`, `ok`, `crc`: of data: which segment of the block; the last one of its READ; in the last flit of

@@ -33,13 +33,14 @@ class Dispatch(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Combinational; an operation a cycle.
+    Combinational; an operation a cycle. While `operations` is not taken, one that goes first may take its place, so
+    whoever takes it looks at it in the cycle of the handshake only.
 
     Ordering and stalls
     -------------------
     The keys of a LOOKUP stay together. Else memory goes first, so that a done bit waits for nothing but the operation
-    in hand; then losses; then ports and the administrator in turn. None starves: of memory's answers there is one for
-    each segment and READ that a command has begun.
+    in hand; then losses; then ports and the administrator in turn. Memory starves none: of its answers there is one for
+    each segment and READ that a command has begun. Losses that are told without end starve commands.
 
     Reset and errors
     ----------------

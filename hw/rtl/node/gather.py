@@ -36,8 +36,9 @@ class Gather(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Ports take turns, a segment each. Stalls with `segments` and `beats`, which never stall for long: the data path
-    takes what memory takes.
+    Ports take turns, a segment each; whose turn it is may change as long as `segments` is not taken. Stalls with
+    `segments` and `beats`, which never stall for long: the data path takes what memory takes. A port that offers a
+    segment without having its beats would stop all others.
 
     Reset and errors
     ----------------

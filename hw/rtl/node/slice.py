@@ -45,8 +45,8 @@ class Slice(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Those of its parts: a command takes four cycles from the link to the core, its answer two to the link; a flit a
-    cycle on each link each way, a beat a cycle on each channel.
+    Those of its parts: a command of n flits takes n + 1 cycles from the link to the core, its answer two to the link; a
+    flit a cycle on each link each way, a beat a cycle on each channel.
 
     Ordering and stalls
     -------------------

@@ -118,7 +118,7 @@ class SliceBench(Bench):
                 raise CheckError(f"frame {frame}, segment {segment}: memory holds other bytes than were stored")
 
 
-PACES: dict[str, Pace] = {"always": always, "half": randomly(0.5), "bursts": bursts(20, 20)}
+PACES: dict[str, Pace] = {"always": always, "bursts": bursts(20, 20)}
 MEMORIES: dict[str, Behaviour] = {
     "quick": Behaviour(latency=2),
     "late": Behaviour(latency=40, jitter=20, reorder=True, interleave=True, answer_pace=randomly(0.7)),

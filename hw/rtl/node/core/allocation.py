@@ -44,8 +44,10 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 
 def states(m: Module, t: Tables, e: Emission) -> None:
     """CHOOSE waits for a frame. EVICT takes a victim from its partition. REPLACE drains a dead block of the same key,
-    whose place in the CAM the new one takes. CLAIM makes the frame WRITING. VICTIM, OLD and FETCH wait for a row; for a
-    frame that turns out to be QUARANTINED, another is chosen."""
+    whose place in the CAM the new one takes. CLAIM makes the frame WRITING. REACH asks for the row of the dead block,
+    if there is one; VICTIM, OLD and FETCH wait for a row. For a frame that turns out to be QUARANTINED, another is
+    chosen.
+    """
     replacement = t.replacement
     old = t.found.hit & (t.found.frame != t.chosen)
 

@@ -50,8 +50,8 @@ class Port(wiring.Component):
 
     Latency and throughput
     ----------------------
-    From flit to operation four cycles, from verdict to flit two, from a beat of read data to its flit one. A flit a
-    cycle each way.
+    From the last flit of a command of n flits to its operation n + 1 cycles, from verdict to flit two, from a beat of
+    read data to its flit one. A flit a cycle each way.
 
     Ordering and stalls
     -------------------

@@ -52,9 +52,9 @@ class CommandReader(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Two cycles from the last flit of a command to its operation; a key a cycle in a LOOKUP. Commands of one flit come
-    every two cycles; a WRITE waits for its verdict, segment by segment, and a LOOKUP for its last, before the next
-    command is offered.
+    From the last flit of a command of n flits (`params.flits(COMMAND_BYTES)`) to its operation n + 1 cycles, and as
+    many from one command to the next; a key a cycle in a LOOKUP. A WRITE waits for its verdict, segment by segment,
+    and a LOOKUP for its last, before the next command is offered.
 
     Ordering and stalls
     -------------------
