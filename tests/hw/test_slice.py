@@ -3,18 +3,23 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
+import google_crc32c
 import pytest
 
+from hw.params import LARGE
+from hw.params import commands as c
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
-from hw.params.protocol import FrameState, Opcode
+from hw.params.protocol import REGISTERS, FrameState, LookupMode, ModelState, Opcode, RingId
 from hw.rtl.emit import emit
 from hw.rtl.node import dispatch, gather
 from hw.rtl.node import slice as top
 from hw.rtl.node.port import port, reader
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
+from hw.tb.core.world import Script
 from hw.tb.harness.harness import Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -22,7 +27,7 @@ from hw.tb.slice.compiled import CompiledWorld
 from hw.tb.slice.world import Bin, World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Requester
-from tests.hw.test_core import small
+from tests.hw.test_core import Story, small
 
 BENCH = "hw.tb.slice.bench"
 LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)
@@ -96,6 +101,38 @@ def check_coverage(worlds: list[World]) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_million_commands(shape: str) -> None:
     check_coverage(follow(SHAPES[shape](), int(os.environ["KVNODE_SEED"]), 500_000))
+
+
+def stored_and_read(length: int) -> Story:
+    """Begins service with rings of two ports; one stores a block, and both read it, by key, from its middle too."""
+    writer, reader = RingId(0, 0), RingId(LARGE.tables.ports - 1, LARGE.tables.rings_per_port - 1)
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(63, quota=LARGE.frames)
+    yield REGISTERS, c.SetModel(255, ModelState.LIVE)
+    yield REGISTERS, c.Bind(writer, 63)
+    yield REGISTERS, c.Bind(reader, 63)
+    session = (yield writer, c.OpenSession()).session
+    assert session is not None
+    handle = (yield writer, c.Alloc(255, 7, length, session)).handle
+    assert handle is not None
+    data = Random(0).randbytes(length)
+    yield writer, c.Write(handle, 0, data)
+    yield writer, c.Seal(handle, length, google_crc32c.value(data))
+    found = yield reader, c.Lookup(255, [7, 8], LookupMode.BITMAP, pin=True)
+    assert [status.name for status in found.statuses] == ["HIT", "MISS"]
+    segments = LARGE.segments(length)
+    yield reader, c.Read(handle, 0, segments)
+    yield writer, c.Read(handle, segments // 2, segments - segments // 2)
+    yield reader, c.Unpin(found.pins[0])
+    yield writer, c.Drop(255, 7)
+
+
+@pytest.mark.nightly
+def test_large_runs() -> None:
+    length = 40 * LARGE.memory.segment_bytes + 777
+    world = CompiledWorld(LARGE, 0, script=Script(stored_and_read(length)))
+    world.play(14)
+    assert world.world.compared == length + 20 * LARGE.memory.segment_bytes + 777
 
 
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {

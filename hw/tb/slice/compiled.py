@@ -9,6 +9,7 @@ from hw.params.protocol import FrameState
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
+from hw.tb.core.world import Script
 from hw.tb.harness.harness import STAMP_BYTES, Harness, Links, Memory
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -35,7 +36,7 @@ SETTLED = 1_000
 class CompiledWorld:
     """Traffic on a compiled slice, judged as it comes.
 
-    - `world`: what is sent, and what is expected.
+    - `world`: what is sent, and what is expected: the seed's traffic, or a script.
     - `harness`: the slice. Its order log is always taken: an answer never comes before its entry.
     """
 
@@ -47,9 +48,10 @@ class CompiledWorld:
         memory: Memory | None = None,
         links: Links | None = None,
         emission: Emission | None = None,
+        script: Script | None = None,
     ) -> None:
         self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
-        self.world = World(params, seed, happen=self._happen)
+        self.world = World(params, seed, script=script, happen=self._happen)
         self._params = params
         self._log = Codec(describe(log_layout()))
         self._turn = 0
@@ -63,8 +65,12 @@ class CompiledWorld:
             self.harness.spoil(self._turn, 1)
 
     def play(self, commands: int, progress: Callable[[int], None] = lambda done: None) -> None:
-        """Send so many commands, wait for their ends, and compare what is left in memory. Raises CheckError."""
+        """Send so many commands, wait for their ends, and compare what is left in memory. Raises CheckError.
+
+        A script is told to its end, with so many commands.
+        """
         world = self.world
+        self._await_ready()
         while world.commands < commands:
             self._ask()
             self._run(CYCLES)
@@ -77,6 +83,16 @@ class CompiledWorld:
         world.finish()
         self._compare_memory()
         self._compare_registers()
+
+    def _await_ready(self) -> None:
+        """Let the tables be initialised, a row of the largest a cycle."""
+        status = REGISTER_MAP["STATUS"]
+        for _ in range(4):
+            word, _ = self.harness.read_register(status.offset)
+            if word & status.field("ready").mask:
+                return
+            self.harness.run(self._params.frames)
+        raise CheckError(f"not ready after {self.harness.cycle:,} cycles")
 
     def _ask(self) -> None:
         for _ in range(ASKED):
