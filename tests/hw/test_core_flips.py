@@ -11,7 +11,7 @@ from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
 from hw.params.params import CamParams
-from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, SlotId, Status
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId, Status
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core, allocation, core, tables
@@ -285,6 +285,16 @@ def test_a_frame_whose_row_is_lost_is_quarantined(monkeypatch: pytest.MonkeyPatc
     tell(monkeypatch, LOSSES[story])
 
 
+UNAVAILABLE = (Status.UNAVAILABLE, Status.UNAVAILABLE)
+
+
+async def ends(talk: Talk, command: c.Command, ring: RingId = RING) -> tuple[Status, Status]:
+    """The status and outcome of a command's last verdict, which completes it."""
+    said = await talk.ask(command, ring)
+    assert said["complete"]
+    return Status(said["status"]), Status(said["outcome"])
+
+
 @pytest.mark.parametrize("number", range(8))
 def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     async def story(talk: Talk) -> None:
@@ -297,24 +307,36 @@ def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, num
         entries = talk.entries
         for command in (
             c.Lookup(0, [7, 8, 9]),
+            c.Lookup(0, [7, 8, 9], LookupMode.BITMAP),
             c.Alloc(0, 8, 512, talk.session),
             c.Read(handle, 0, 1),
             c.Write(handle, 0, bytes(512)),
             c.OpenSession(),
         ):
-            assert await talk.status(command) is Status.UNAVAILABLE
-        assert await talk.status(c.SetEpoch(7), REGISTERS) is Status.UNAVAILABLE
+            assert await ends(talk, command) == UNAVAILABLE
+        assert await ends(talk, c.SetEpoch(7), REGISTERS) == UNAVAILABLE
         for kind in (Kind.LANDED, Kind.READ_DONE, Kind.LOST):
             talk._said.clear()
             await talk.internal(kind, handle.frame, count=1, ok=1)
             await talk.tick(20)
-            assert [said["status"] for said in talk._said] == [Status.UNAVAILABLE] * (kind is Kind.READ_DONE)
+            told = [(said["status"], said["outcome"]) for said in talk._said]
+            assert told == [UNAVAILABLE] * (kind is Kind.READ_DONE)
         assert talk.entries == entries
 
     tell(monkeypatch, story)
 
 
-def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+MEETING: dict[str, Callable[[Talk], c.Command]] = {
+    "ALLOC": lambda talk: c.Alloc(0, 8, 512, talk.session),
+    "LOOKUP of a run": lambda _: c.Lookup(0, [7]),
+    "LOOKUP of a bitmap": lambda _: c.Lookup(0, [7], LookupMode.BITMAP),
+    "OPEN_SESSION": lambda _: c.OpenSession(),
+    "CLOSE_SESSION": lambda talk: c.CloseSession(talk.session),
+}
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """No idle cycle comes between: it is not the scrubber that finds the word."""
 
     async def story(talk: Talk) -> None:
@@ -323,7 +345,7 @@ def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: p
             if content is not talk.frames:
                 content.flip_two(talk.ctx)
         entries = talk.entries
-        assert await talk.status(c.Alloc(0, 8, 512, talk.session)) is Status.UNAVAILABLE
+        assert await ends(talk, MEETING[name](talk)) == UNAVAILABLE
         assert talk.ctx.get(talk.dut.failed)
         assert talk.entries == entries
 
