@@ -1,7 +1,7 @@
 """The core with flipped bits in its tables: one in a codeword changes nothing, two are contained."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +14,17 @@ from hw.params.params import CamParams
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId, Status
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
-from hw.rtl.node.core import Core, allocation, core, tables
+from hw.rtl.node.core import Core, allocation, core, internal, tables
+from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import Kind, State, frame_layout, operation_layout, verdict_layout
 from hw.tb.core.operations import Encoder, Fields
-from hw.tb.core.world import Script
+from hw.tb.core.world import Script, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import STORIES, pinned_again_and_again, play, small
+from tests.hw.test_core import RESTLESS, STORIES, Restless, holding_much, pinned_again_and_again, play, small
 
 RING = RingId(0, 0)
 PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))
@@ -41,13 +42,50 @@ def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int)
     rng = random.Random(seed)
     flips = [0] * 20
 
-    def disturb(ctx: SimulatorContext) -> None:
+    def disturb(ctx: SimulatorContext, _: World) -> None:
         for i, content in enumerate(contents):
             flips[i] += rng.random() < 0.1 and content.flip_one(ctx, rng)
 
     play(small(), seed, 250, disturb=disturb)
     assert len(contents) == 9
     assert all(count > 20 for count in flips[: len(contents)])
+
+
+def mend_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flip a bit of every codeword while operations come without a pause, and expect all mended after some of them."""
+    contents = open_tables(monkeypatch)
+    traffic = Restless(holding_much(), RESTLESS[0], HANDS_EVERY * 20)
+    flipped, left = False, [-1]
+
+    def codewords() -> Iterator[tuple[Content, int, int]]:
+        for content in contents:
+            yield from ((content, row, lane) for row in range(content.depth) for lane in range(content.lanes))
+
+    def disturb(ctx: SimulatorContext, _: World) -> None:
+        nonlocal flipped, left
+        turns = max(content.depth for content in contents) + 1
+        if traffic.busy and not flipped:
+            for content, row, lane in codewords():
+                content.flip(ctx, row, 0, lane=lane)
+            flipped = True
+        elif traffic.busy and traffic.sent == HANDS_EVERY * turns:
+            left = [
+                row for content, row, lane in codewords() if content.code.syndrome(content.codeword(ctx, row, lane))
+            ]
+
+    play(small(), script=traffic, disturb=disturb)
+    assert flipped
+    assert left == []
+
+
+def test_scrubbers_work_while_operations_come_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    mend_without_pause(monkeypatch)
+
+
+def test_scrubbers_that_starve_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internal, "due", mutate(internal.due, "return ~t.failed", "return t.failed"))
+    with pytest.raises(AssertionError):
+        mend_without_pause(monkeypatch)
 
 
 @pytest.mark.parametrize("story", STORIES)
