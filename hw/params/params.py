@@ -14,6 +14,9 @@ from hw.params.section import Section, param
 SLOTS_PER_FRAME = 1.25
 """Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
 
+SEGMENT_BITS = 16
+"""Width of a segment number in commands and flits."""
+
 COVER = 1.25
 """Bytes in flight per latency times bandwidth, as in the targets of design.md."""
 
@@ -156,6 +159,11 @@ class Params:
                 pool.frame_bytes % memory.segment_bytes == 0,
                 f"pools.{i}.frame_bytes = {pool.frame_bytes} is no multiple of"
                 f" memory.segment_bytes = {memory.segment_bytes}",
+            )
+            require(
+                pool.frame_bytes // memory.segment_bytes < 1 << SEGMENT_BITS,
+                f"pools.{i}.frame_bytes = {pool.frame_bytes} has too many segments of"
+                f" memory.segment_bytes = {memory.segment_bytes}, expected fewer than {1 << SEGMENT_BITS:,}",
             )
             largest = max(largest, pool.frame_bytes)
         require(

@@ -58,7 +58,7 @@ SHAPES = {"small": small, "wide": wide}
 
 def test_bench(run_bench: Callable[..., None]) -> None:
     params = small()
-    run_bench(Slice(params), "slice", BENCH, **settings_of(params), moves=300)
+    run_bench(Slice(params), "slice", BENCH, **settings_of(params), moves=200)
 
 
 def follow(params: Params, seed: int, commands: int) -> list[World]:

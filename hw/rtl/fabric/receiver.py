@@ -1,6 +1,6 @@
 """The receiving end of a lane."""
 
-from amaranth import Module
+from amaranth import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,6 +22,8 @@ class Receiver(wiring.Component):
     Interface
     ---------
     lane : In, `lane(params)`
+    taken : Out(1)
+        The flit on the lane goes into its buffer.
     request, response, data, message : Out, stream of `flit_layout(params)`
         One for each channel in `buffers`.
 
@@ -51,10 +53,13 @@ class Receiver(wiring.Component):
         self._params = params
         self._buffers = buffers
         flits = Out(stream.Signature(flit_layout(params)))
-        super().__init__({channel.name.lower(): flits for channel in buffers} | {"lane": In(lane(params))})
+        super().__init__(
+            {channel.name.lower(): flits for channel in buffers} | {"lane": In(lane(params)), "taken": Out(1)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        taken = []
         for channel, size in self._buffers.items():
             name = channel.name.lower()
             output = getattr(self, name)
@@ -65,4 +70,6 @@ class Receiver(wiring.Component):
                 queue.i.payload.eq(self.lane.flit),
             ]
             m.d.sync += self.lane.credits[channel.value].eq(output.valid & output.ready)
+            taken.append(queue.i.valid & queue.i.ready)
+        m.d.comb += self.taken.eq(Cat(taken).any())
         return m

@@ -1,6 +1,6 @@
 """The administrator at the registers, as one more source of commands."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,7 +30,8 @@ class Administrator(wiring.Component):
     verdict_valid, verdict : In, `verdict_layout()`
         What the core says of them; always taken.
     restart : In(1)
-        The core forgets everything: a command under way ends UNAVAILABLE.
+        The core forgets everything: a command under way ends UNAVAILABLE, an epoch that waits is not taken. No verdict
+        comes after it that was asked for before.
 
     Latency and throughput
     ----------------------
@@ -102,17 +103,15 @@ class Administrator(wiring.Component):
 
         ended = self.verdict_valid & (self.verdict.kind != Kind.SET_EPOCH)
         m.d.comb += [
-            self.statuses.valid.eq(ended | (self.restart & owed)),
-            self.statuses.payload.eq(self.verdict.status),
+            self.statuses.valid.eq(ended | (self.restart & (owed | (taken & ~starting)))),
+            self.statuses.payload.eq(Mux(ended, self.verdict.status, Status.UNAVAILABLE)),
         ]
-        with m.If(self.restart):
-            m.d.comb += self.statuses.payload.eq(Status.UNAVAILABLE)
-        with m.If(self.verdict_valid | self.restart):
-            m.d.sync += [under_way.eq(0), owed.eq(0)]
-        with m.Elif(taken):
-            m.d.sync += [under_way.eq(1), owed.eq(~starting)]
         with m.If(taken):
-            m.d.sync += starting.eq(0)
+            m.d.sync += [under_way.eq(1), owed.eq(~starting), starting.eq(0)]
         with m.If(self.start):
             m.d.sync += starting.eq(1)
+        with m.If(self.verdict_valid | self.restart):
+            m.d.sync += [under_way.eq(0), owed.eq(0)]
+        with m.If(self.restart):
+            m.d.sync += starting.eq(0)
         return m

@@ -39,8 +39,8 @@ class Dispatch(wiring.Component):
     Ordering and stalls
     -------------------
     The keys of a LOOKUP stay together. Else memory goes first, so that a done bit waits for nothing but the operation
-    in hand; then losses; then ports and the administrator in turn. Memory starves none: of its answers there is one for
-    each segment and READ that a command has begun. Losses that are told without end starve commands.
+    in hand; then losses and commands in turn, and among these the ports, and for commands the administrator, in turn.
+    None starves: of memory's answers there is one for each segment and READ that a command has begun.
 
     Reset and errors
     ----------------
@@ -81,6 +81,7 @@ class Dispatch(wiring.Component):
         m.d.comb += source.eq(Mux(together, held, turn))
 
         losing, lost_last = Signal(ports), Signal(range(ports))
+        losses_turn = Signal(init=1)
         m.d.comb += [losing[i].eq(each.valid) for i, each in enumerate(self.losses)]
         loser = next_in_turn(m, losing, lost_last)
 
@@ -106,10 +107,10 @@ class Dispatch(wiring.Component):
                 op.tag.eq(done.tag),
                 op.ok.eq(done.ok),
             ]
-        with m.Elif(losing.any() & ~together):
+        with m.Elif(losing.any() & ~together & (losses_turn | ~asking.any())):
             m.d.comb += [self.operations.valid.eq(1), op.kind.eq(Kind.LOST), op.ring.port.eq(loser)]
             with m.If(ready):
-                m.d.sync += lost_last.eq(loser)
+                m.d.sync += [lost_last.eq(loser), losses_turn.eq(0)]
             for i, loss in enumerate(self.losses):
                 with m.If(loser == i):
                     m.d.comb += [op.ring.ring.eq(loss.payload), loss.ready.eq(ready)]
@@ -124,6 +125,7 @@ class Dispatch(wiring.Component):
                     ]
                     with m.If(commands.ready):
                         m.d.sync += [
+                            losses_turn.eq(1),
                             last.eq(i),
                             held.eq(i),
                             together.eq((op.kind == Kind.LOOKUP) & ~op.last & ~expired),

@@ -156,11 +156,11 @@ class Slice(wiring.Component):
         verdict, read = core.verdicts.payload, path.reads.payload
         starts = (verdict.kind == Kind.READ) & ~verdict.complete
         m.d.comb += [
-            path.reads.valid.eq(core.verdicts.valid & starts),
+            path.reads.valid.eq(core.verdicts.valid & starts & ~self.restarting),
             core.verdicts.ready.eq(Mux(starts, path.reads.ready, 1)),
             *(read[name].eq(verdict[name]) for name in ("frame", "segment", "count", "length", "stamp", "tag")),
         ]
-        told = core.verdicts.valid & ~starts
+        told = core.verdicts.valid & ~starts & ~self.restarting
         m.d.comb += [
             administrator.verdict.eq(verdict),
             administrator.verdict_valid.eq(told & verdict.stamp.registers),

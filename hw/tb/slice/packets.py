@@ -62,13 +62,16 @@ class Packets:
     def requests(self, ring: RingId, tag: int, command: Command) -> list[int]:
         """The REQUEST flits of a command."""
         keys: Sequence[int] = ()
+        length = None
         if isinstance(command, c.Lookup):
             keys, command = command.keys, replace(command, keys=[0])
+        elif isinstance(command, c.Write):
+            length, command = len(command.data), replace(command, data=command.data or b"\0")
         fields = self._fields(self._encoder.command(ring, tag, command)[0])
         if keys:
             fields["count"] = len(keys)
-        elif isinstance(command, c.Write):
-            fields["length"] = len(command.data)
+        elif length is not None:
+            fields["length"] = length
         payload = self._command.pack(fields)
         size = self._params.memory.beat_bytes
         head = payload.to_bytes(COMMAND_BYTES, "little").ljust(self._params.flits(COMMAND_BYTES) * size, b"\0")

@@ -113,10 +113,12 @@ class Port(wiring.Component):
         wiring.connect(m, answers.flits, transmitter.response)
 
         # Data is put into shape on its way into the buffer.
-        arriving, flit = self.link.to_node.valid, self.link.to_node.flit
+        known = Signal()
+        arriving, flit = Signal(), self.link.to_node.flit
         m.d.comb += [
+            receiver.lane.valid.eq(self.link.to_node.valid),
+            arriving.eq(receiver.taken),
             arrivals.valid.eq(arriving & (flit.channel == Channel.DATA)),
-            receiver.lane.valid.eq(arriving),
             receiver.lane.flit.eq(flit),
             self.link.to_node.credits.eq(receiver.lane.credits),
             mover.buffered.valid.eq(receiver.data.valid),
@@ -127,7 +129,7 @@ class Port(wiring.Component):
                 arrivals.beat[name].eq(flit[name]),
                 mover.buffered.payload[name].eq(receiver.data.payload[name]),
             ]
-        with m.If(arrivals.valid):
+        with m.If(flit.channel == Channel.DATA):
             m.d.comb += [receiver.lane.flit[name].eq(arrivals.shaped[name]) for name in ("count", "last")]
 
         m.d.comb += [
@@ -139,9 +141,10 @@ class Port(wiring.Component):
             reader.verdict_valid.eq(self.verdict_valid),
             reader.verdict.eq(self.verdict),
             self.expired.eq(reader.expired),
-            self.losses.valid.eq(receiver.message.valid),
+            known.eq(receiver.message.payload.ring < params.tables.rings_per_port),
+            self.losses.valid.eq(receiver.message.valid & known),
             self.losses.payload.eq(receiver.message.payload.ring),
-            receiver.message.ready.eq(self.losses.ready),
+            receiver.message.ready.eq(self.losses.ready | ~known),
         ]
         self._answer(m, reader, answers)
 

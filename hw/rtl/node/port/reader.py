@@ -63,10 +63,10 @@ class CommandReader(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets the command in hand; the buffer has to be reset too. A packet that ends before its command is
-    malformed (INVALID), flits behind it are dropped. A LOOKUP with more keys than it says is cut; with fewer, its last
-    key is the last one there is. A packet that the buffer does not hold is malformed, or cut. Data of a WRITE that is
-    refused is dropped, segment by segment.
+    Reset forgets the command in hand; the buffer has to be reset too. A command of a ring that the port does not have,
+    and a packet that ends before its command, are malformed (INVALID), flits behind it are dropped. A LOOKUP with more
+    keys than it says is cut; with fewer, its last key is the last one there is. A packet that the buffer does not hold
+    is malformed, or cut. Data of a WRITE that is refused is dropped, segment by segment.
 
     Invariants
     ----------
@@ -139,7 +139,8 @@ class CommandReader(wiring.Component):
         ]
 
         taken, answered = Signal(), Signal()
-        with m.If(self.verdict_valid & (self.verdict.kind == Kind.LOOKUP) & self.verdict.complete):
+        awaited = self.verdict.kind.matches(Kind.LOOKUP, Kind.WRITE)
+        with m.If(self.verdict_valid & awaited & self.verdict.complete):
             m.d.sync += answered.eq(1)
         reading = Signal(range(memory.waiting_reads + 1))
         may_read = (command.opcode != Opcode.READ) | (reading != memory.waiting_reads)
@@ -183,13 +184,13 @@ class CommandReader(wiring.Component):
                 m.d.sync += [
                     words[part].eq(flit.data),
                     part.eq(part + 1),
-                    ring.eq(flit.ring),
-                    tag.eq(flit.tag),
                     ended.eq(flit.last),
                     short.eq(part != parts - 1),
                     item.eq(0),
                     lane.eq(0),
                 ]
+                with m.If(part == 0):
+                    m.d.sync += [ring.eq(flit.ring), tag.eq(flit.tag)]
                 with m.If(flit.last | (part == parts - 1)):
                     m.d.sync += part.eq(0)
                     m.next = "COMMAND"
@@ -208,7 +209,7 @@ class CommandReader(wiring.Component):
                         m.d.comb += op.malformed.eq(1)
                     with m.If(taken):
                         end()
-                        with m.If(lookup):
+                        with m.If(lookup | write):
                             m.next = "ANSWERED"
                         with m.If(self.expired):
                             m.next = "REFUSE"
@@ -276,6 +277,9 @@ class CommandReader(wiring.Component):
                 with m.If(self.requests.valid & flit.last):
                     m.next = "HEAD"
 
+        # A ring that this port does not have must not be taken for one of the next port.
+        with m.If(ring >= params.tables.rings_per_port):
+            m.d.comb += op.malformed.eq(1)
         self._expire(m, ring, taken & (item == 0))
         return m
 
