@@ -9,11 +9,12 @@ from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
 from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
-from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node import usage
-from hw.rtl.node.core import Core, allocation, blocks, control, core, streaming, tables
+from hw.rtl.node.core import Core, allocation, blocks, control, core, internal, streaming, tables
+from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import log_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
 from hw.tb.core.world import Script, World
@@ -21,6 +22,7 @@ from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
+from pymodel.stimulus.traffic import Fault, Happen, Submit
 from tests.hw.simulate import Restart, simulate
 
 BENCH = "hw.tb.core.bench"
@@ -58,7 +60,7 @@ def test_core(run_bench: Callable[..., None], params: Params) -> None:
     run_bench(Core(params), "core", BENCH, **settings_of(params), moves=600)
 
 
-Disturb = Callable[[SimulatorContext], None]
+Disturb = Callable[[SimulatorContext, World], None]
 """What happens to a core in each cycle, beside its traffic."""
 
 
@@ -95,7 +97,7 @@ def play(
             if ctx.get(dut.verdicts.valid):
                 world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
             if disturb is not None:
-                disturb(ctx)
+                disturb(ctx, world)
             await ctx.tick()
         assert not ctx.get(dut.failed)
         world.finish()
@@ -111,7 +113,7 @@ def test_core_in_the_amaranth_simulator() -> None:
 
 Story = Generator[tuple[RingId, c.Command], c.Completion, None]
 
-RING = RingId(0, 0)
+RING, OTHER = RingId(0, 0), RingId(1, 0)
 
 
 def stored(length: int, bound: int) -> Generator[tuple[RingId, c.Command], c.Completion, Handle]:
@@ -158,6 +160,77 @@ STORIES = (pinned_again_and_again, written_too_long)
 @pytest.mark.parametrize("story", STORIES)
 def test_stories(story: Callable[[], Story]) -> None:
     play(small(), script=Script(story()))
+
+
+class Restless(Script):
+    """A story of RING; then RING is lost, and OTHER sends so many commands, one offered in every cycle."""
+
+    def __init__(self, story: Story, command: c.Command, count: int) -> None:
+        super().__init__(story)
+        self.sent = 0
+        self._command, self._count = command, count
+
+    @property
+    def busy(self) -> bool:
+        """Whether OTHER is sending."""
+        return 0 < self.sent <= self._count
+
+    def next(self) -> Submit | Happen | None:
+        """The next command or fault."""
+        if not self.over:
+            return super().next()
+        self.sent += 1
+        if self.sent == 1:
+            return Happen(Fault.RING_LOST, RING)
+        return Submit(OTHER, self.sent, self._command) if self.busy else None
+
+
+def holding_much() -> Story:
+    """The ring has sessions, every pin, a block that only they hold, and two that are being written."""
+    yield from stored(512, 512)
+    yield REGISTERS, c.Bind(OTHER, 0)
+    session = (yield RING, c.OpenSession()).session
+    assert session is not None
+    yield RING, c.Lookup(0, [7] * small().tables.pins_per_ring, LookupMode.BITMAP, pin=True)
+    yield RING, c.Drop(0, 7)
+    for key in (8, 9):
+        yield RING, c.Alloc(0, key, 512, session)
+
+
+def forgotten_after(command: c.Command) -> int:
+    """Lose a ring while commands come without pause: how many have been offered when nothing of it is left."""
+    params = small()
+    tables = params.tables
+    allowed = HANDS_EVERY * (tables.pins_per_ring + tables.sessions + params.frames)
+    traffic = Restless(holding_much(), command, 2 * allowed)
+    held, gone = 0, 0
+
+    def watch(_: SimulatorContext, world: World) -> None:
+        nonlocal held, gone
+        if traffic.busy and not gone:
+            spec = world.follower.slice
+            left = len(list(spec.possible())) + sum(spec.dead(frame) for frame in range(params.frames))
+            held = max(held, left)
+            gone = traffic.sent if held and not left else 0
+
+    play(params, script=traffic, disturb=watch)
+    assert held >= tables.pins_per_ring + 2 + 2
+    assert 0 < gone <= allowed
+    return gone
+
+
+RESTLESS = (c.OpenSession(), c.Unpin(PinId(0, 0)), c.Lookup(0, [7, 8, 9, 10], LookupMode.BITMAP))
+
+
+@pytest.mark.parametrize("command", RESTLESS, ids=lambda command: command.opcode.name)
+def test_a_lost_ring_is_forgotten_while_operations_come_without_pause(command: c.Command) -> None:
+    assert forgotten_after(command) > HANDS_EVERY * small().tables.pins_per_ring
+
+
+def test_hands_that_starve_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internal, "due", mutate(internal.due, "return ~t.failed", "return t.failed"))
+    with pytest.raises(AssertionError):
+        forgotten_after(RESTLESS[0])
 
 
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {

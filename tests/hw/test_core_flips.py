@@ -1,7 +1,7 @@
 """The core with flipped bits in its tables: one in a codeword changes nothing, two are contained."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +11,20 @@ from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
 from hw.params.params import CamParams
-from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, SlotId, Status
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId, Status
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
-from hw.rtl.node.core import Core, allocation, core, tables
+from hw.rtl.node.core import Core, allocation, core, internal, tables
+from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import Kind, State, frame_layout, operation_layout, verdict_layout
 from hw.tb.core.operations import Encoder, Fields
-from hw.tb.core.world import Script
+from hw.tb.core.world import Script, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import STORIES, pinned_again_and_again, play, small
+from tests.hw.test_core import RESTLESS, STORIES, Restless, holding_much, pinned_again_and_again, play, small
 
 RING = RingId(0, 0)
 PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))
@@ -41,13 +42,50 @@ def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int)
     rng = random.Random(seed)
     flips = [0] * 20
 
-    def disturb(ctx: SimulatorContext) -> None:
+    def disturb(ctx: SimulatorContext, _: World) -> None:
         for i, content in enumerate(contents):
             flips[i] += rng.random() < 0.1 and content.flip_one(ctx, rng)
 
     play(small(), seed, 250, disturb=disturb)
     assert len(contents) == 9
     assert all(count > 20 for count in flips[: len(contents)])
+
+
+def mend_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flip a bit of every codeword while operations come without a pause, and expect all mended after some of them."""
+    contents = open_tables(monkeypatch)
+    traffic = Restless(holding_much(), RESTLESS[0], HANDS_EVERY * 20)
+    flipped, left = False, [-1]
+
+    def codewords() -> Iterator[tuple[Content, int, int]]:
+        for content in contents:
+            yield from ((content, row, lane) for row in range(content.depth) for lane in range(content.lanes))
+
+    def disturb(ctx: SimulatorContext, _: World) -> None:
+        nonlocal flipped, left
+        turns = max(content.depth for content in contents) + 1
+        if traffic.busy and not flipped:
+            for content, row, lane in codewords():
+                content.flip(ctx, row, 0, lane=lane)
+            flipped = True
+        elif traffic.busy and traffic.sent == HANDS_EVERY * turns:
+            left = [
+                row for content, row, lane in codewords() if content.code.syndrome(content.codeword(ctx, row, lane))
+            ]
+
+    play(small(), script=traffic, disturb=disturb)
+    assert flipped
+    assert left == []
+
+
+def test_scrubbers_work_while_operations_come_without_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    mend_without_pause(monkeypatch)
+
+
+def test_scrubbers_that_starve_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internal, "due", mutate(internal.due, "return ~t.failed", "return t.failed"))
+    with pytest.raises(AssertionError):
+        mend_without_pause(monkeypatch)
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -285,6 +323,16 @@ def test_a_frame_whose_row_is_lost_is_quarantined(monkeypatch: pytest.MonkeyPatc
     tell(monkeypatch, LOSSES[story])
 
 
+UNAVAILABLE = (Status.UNAVAILABLE, Status.UNAVAILABLE)
+
+
+async def ends(talk: Talk, command: c.Command, ring: RingId = RING) -> tuple[Status, Status]:
+    """The status and outcome of a command's last verdict, which completes it."""
+    said = await talk.ask(command, ring)
+    assert said["complete"]
+    return Status(said["status"]), Status(said["outcome"])
+
+
 @pytest.mark.parametrize("number", range(8))
 def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     async def story(talk: Talk) -> None:
@@ -297,24 +345,36 @@ def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, num
         entries = talk.entries
         for command in (
             c.Lookup(0, [7, 8, 9]),
+            c.Lookup(0, [7, 8, 9], LookupMode.BITMAP),
             c.Alloc(0, 8, 512, talk.session),
             c.Read(handle, 0, 1),
             c.Write(handle, 0, bytes(512)),
             c.OpenSession(),
         ):
-            assert await talk.status(command) is Status.UNAVAILABLE
-        assert await talk.status(c.SetEpoch(7), REGISTERS) is Status.UNAVAILABLE
+            assert await ends(talk, command) == UNAVAILABLE
+        assert await ends(talk, c.SetEpoch(7), REGISTERS) == UNAVAILABLE
         for kind in (Kind.LANDED, Kind.READ_DONE, Kind.LOST):
             talk._said.clear()
             await talk.internal(kind, handle.frame, count=1, ok=1)
             await talk.tick(20)
-            assert [said["status"] for said in talk._said] == [Status.UNAVAILABLE] * (kind is Kind.READ_DONE)
+            told = [(said["status"], said["outcome"]) for said in talk._said]
+            assert told == [UNAVAILABLE] * (kind is Kind.READ_DONE)
         assert talk.entries == entries
 
     tell(monkeypatch, story)
 
 
-def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+MEETING: dict[str, Callable[[Talk], c.Command]] = {
+    "ALLOC": lambda talk: c.Alloc(0, 8, 512, talk.session),
+    "LOOKUP of a run": lambda _: c.Lookup(0, [7]),
+    "LOOKUP of a bitmap": lambda _: c.Lookup(0, [7], LookupMode.BITMAP),
+    "OPEN_SESSION": lambda _: c.OpenSession(),
+    "CLOSE_SESSION": lambda talk: c.CloseSession(talk.session),
+}
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """No idle cycle comes between: it is not the scrubber that finds the word."""
 
     async def story(talk: Talk) -> None:
@@ -323,7 +383,7 @@ def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: p
             if content is not talk.frames:
                 content.flip_two(talk.ctx)
         entries = talk.entries
-        assert await talk.status(c.Alloc(0, 8, 512, talk.session)) is Status.UNAVAILABLE
+        assert await ends(talk, MEETING[name](talk)) == UNAVAILABLE
         assert talk.ctx.get(talk.dut.failed)
         assert talk.entries == entries
 

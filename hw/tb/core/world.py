@@ -35,7 +35,7 @@ class Script:
         """Whether the story has been told."""
         return self._next is None and self._waits_for is None
 
-    def next(self) -> Submit | None:
+    def next(self) -> Submit | Happen | None:
         """The next command, once the one before has ended."""
         if self._next is None:
             return None

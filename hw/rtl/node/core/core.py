@@ -9,7 +9,7 @@ from hw.params.toeplitz import diagonal_bits
 from hw.rtl.layouts import cam_event_layout, frame_bits
 from hw.rtl.node.core import allocation, blocks, control, internal, streaming
 from hw.rtl.node.core.emission import Emission
-from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.core.tables import HANDS_EVERY, Tables
 from hw.rtl.node.layouts import (
     Kind,
     frame_event_layout,
@@ -77,6 +77,15 @@ class Core(wiring.Component):
     One operation at a time, but for the keys of a LOOKUP. Verdicts and log entries wait in queues of 16; full queues
     stop the core.
 
+    Without an operation to take, the hands work: they return pins and sessions of lost rings, and drain dead blocks;
+    and the tables are scrubbed. When HANDS_EVERY = 16 operations have been taken (a LOOKUP with all its keys is one),
+    the next turn is theirs whatever is offered: a step of a hand, if one has work, and two cycles for the scrubbers,
+    which is a row of each table. No step comes before the further keys of a LOOKUP. So nothing of a lost ring is left
+    after `pins_per_ring + sessions + frames` turns, nothing of several after `pins_per_ring` turns for each and
+    `sessions + frames` for all, and a block that has died otherwise leaves its frame in `frames` turns more than the
+    rings lost meanwhile take; what memory has to answer first comes on top of that. A ring with pins is found in
+    `rings` cycles.
+
     Reset and errors
     ----------------
     Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but
@@ -86,7 +95,7 @@ class Core(wiring.Component):
 
     Invariants
     ----------
-    1 and 4 to 8, and 11: all that can be decided without looking at bytes.
+    1 and 4 to 8, 10 for its part, and 11: all that can be decided without looking at bytes.
 
     Counters
     --------
@@ -146,15 +155,22 @@ class Core(wiring.Component):
             t.replacement.clock.rewind_partition.eq(t.op.partition),
         ]
 
+        internal.find_pins(m, t)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.operations.ready.eq(self.ready), t.replacement.partition.eq(taken.partition)]
-                with m.If(self.operations.valid & self.ready):
+                begins = (taken.kind != Kind.LOOKUP) | (taken.item == 0)
+                m.d.comb += [
+                    self.operations.ready.eq(self.ready & ~internal.due(t, begins)),
+                    t.replacement.partition.eq(taken.partition),
+                ]
+                with m.If(self.operations.valid & self.operations.ready):
                     m.d.sync += t.op.eq(taken)
-                    with m.If((taken.kind != Kind.LOOKUP) | (taken.item == 0) | ~t.stopped):
+                    with m.If(begins & (t.begun < HANDS_EVERY)):
+                        m.d.sync += t.begun.eq(t.begun + 1)
+                    with m.If(begins | ~t.stopped):
                         m.next = "ADMIT"
                 with m.Elif(self.ready & ~t.failed):
-                    internal.hands(m, t)
+                    internal.turn(m, t)
 
             with m.State("ADMIT"):
                 control.admit(m, t, e)

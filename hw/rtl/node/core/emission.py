@@ -44,7 +44,8 @@ class Emission:
             self._verdicts.w_data.eq(said),
         ]
         with m.If(t.failing):
-            m.d.comb += [said.status.eq(Status.UNAVAILABLE), said.complete.eq(1), said.named.eq(0), said.pinned.eq(0)]
+            m.d.comb += [said[name].eq(Status.UNAVAILABLE) for name in ("status", "outcome")]
+            m.d.comb += [said.complete.eq(1), said.named.eq(0), said.pinned.eq(0)]
         self._collect()
 
     def room(self, count: int) -> Value:

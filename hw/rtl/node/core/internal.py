@@ -1,11 +1,11 @@
 """LANDED, SEALED, READ_DONE, DRAINED, LOST and the steps of the hands: the judgements of `pymodel.spec.internal`."""
 
-from amaranth import Cat, Module, Mux
+from amaranth import Cat, Module, Mux, Value
 
 from hw.params.protocol import Status
 from hw.rtl.node.core.blocks import drain, drained, unpin
 from hw.rtl.node.core.emission import Emission
-from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.core.tables import HANDS_EVERY, Tables
 from hw.rtl.node.layouts import Kind, State
 
 
@@ -125,15 +125,44 @@ def _lost(m: Module, t: Tables, e: Emission) -> None:
         e.log()
 
 
-def hands(m: Module, t: Tables) -> None:
-    """In IDLE: one step of a hand that has work. Pins and sessions of lost rings first, then frames, then scrubbers."""
+def due(t: Tables, begins: Value) -> Value:
+    """In IDLE: whether no operation is taken, because hands and scrubbers have waited for long enough.
+
+    An operation that is offered `begins`, unless it is a LOOKUP's key behind the first: no step comes before such.
+    """
+    return ~t.failed & ((t.begun > HANDS_EVERY) | ((t.begun == HANDS_EVERY) & begins))
+
+
+def turn(m: Module, t: Tables) -> None:
+    """In IDLE, when no operation is taken: a step of a hand, or scrubbing.
+
+    In a turn that was due the scrubbers have two cycles, which is what they need for a row, behind the hand's step, or
+    in its place.
+    """
+    with m.If(t.begun > HANDS_EVERY):
+        m.d.comb += t.idle.eq(1)
+        m.d.sync += t.begun.eq(Mux(t.begun == HANDS_EVERY + 2, 0, t.begun + 1))
+    with m.Else():
+        _hands(m, t)
+        with m.If(t.begun == HANDS_EVERY):
+            m.d.sync += t.begun.eq(HANDS_EVERY + 1 + t.idle)
+
+
+def find_pins(m: Module, t: Tables) -> None:
+    """In every state: a hand goes from ring to ring, one a cycle, and stays at a lost one until its pins are back."""
+    m.d.comb += t.pins_found.eq(Cat(ring.lost & (ring.pins != 0) for ring in t.rings).bit_select(t.ring_hand, 1))
+    with m.If(~t.pins_found):
+        m.d.sync += t.ring_hand.eq(Mux(t.ring_hand == t.params.rings - 1, 0, t.ring_hand + 1))
+
+
+def _hands(m: Module, t: Tables) -> None:
+    """One step of a hand that has work. Pins and sessions of lost rings first, then frames, then scrubbers."""
     tables, op = t.params.tables, t.op
     ring_hand, pin_hand, session_hand = t.ring_hand, t.pin_hand, t.session_hand
-    pins_left = Cat(ring.lost & (ring.pins != 0) for ring in t.rings).bit_select(ring_hand, 1)
     sessions_left = Cat(ring.lost & (ring.sessions != 0) for ring in t.rings).any()
 
     m.d.sync += op.as_value().eq(0)
-    with m.If(pins_left):
+    with m.If(t.pins_found):
         m.d.sync += [
             op.kind.eq(Kind.STEP_PINS),
             op.ring.port.eq(ring_hand // tables.rings_per_port),
@@ -162,5 +191,3 @@ def hands(m: Module, t: Tables) -> None:
         m.next = "OWNER"
     with m.Else():
         m.d.comb += t.idle.eq(1)
-    with m.If(~pins_left):
-        m.d.sync += ring_hand.eq(Mux(ring_hand == t.params.rings - 1, 0, ring_hand + 1))

@@ -112,7 +112,7 @@ def _judge(
         m.d.comb += [said[name].eq(op[name]) for name in ("kind", "stamp", "tag")]
         m.d.comb += said.item.eq(key.item)
     m.d.comb += [
-        verdict.outcome.eq(Mux(op.run | (status == Status.NO_SPACE), status, Status.OK)),
+        verdict.outcome.eq(Mux(op.run | t.failing | (status == Status.NO_SPACE), status, Status.OK)),
         verdict.status.eq(status),
         verdict.complete.eq(complete),
         verdict.named.eq(named),

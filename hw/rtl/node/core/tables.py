@@ -16,6 +16,9 @@ from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
 from hw.rtl.table import Table
 
+HANDS_EVERY = 16
+"""Operations, a LOOKUP with all its keys being one, after which hands and scrubbers have a turn."""
+
 
 def ring_row_layout(params: Params) -> data.StructLayout:
     """Return the layout of what the core keeps of a ring; the fields are those of `pymodel.spec.state.Ring`."""
@@ -96,6 +99,7 @@ class Tables:
         self.stopped = Signal()
         self.first_key, self.asked_all, self.ended = Signal(), Signal(), Signal()
         self.sweeps = Signal(range(params.frames + 1), init=0)
+        self.begun, self.pins_found = Signal(range(HANDS_EVERY + 3)), Signal()
         self.pin_table = Signal(range(params.rings))
         self.session_status = Signal(5)
         self.unasked = Signal(tables.partitions)
