@@ -167,6 +167,56 @@ def test_bad_packets_are_answered_once(beat_bytes: int, seed: int) -> None:
     assert world.stored
 
 
+def rebind() -> tuple[list[int], list[int]]:
+    """Commands of two rings wait at a port, the first ring is bound anew, and sends one more.
+
+    Returns the tags that reach the core, and those answered UNAVAILABLE by the port.
+    """
+    of = params(64)
+    dut = Port(of)
+    codec = Codec(describe(COMMAND))
+    command = codec.pack(codec.unpack(0) | {"opcode": Opcode.OPEN_SESSION})
+    reached: list[int] = []
+    refused: list[int] = []
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        async def cycles(count: int) -> None:
+            for _ in range(count):
+                if ctx.get(dut.operations.valid) and ctx.get(dut.operations.ready) and not ctx.get(dut.expired):
+                    reached.append(ctx.get(dut.operations.payload.tag))
+                flit = dut.link.from_node.flit
+                if ctx.get(dut.link.from_node.valid):
+                    assert ctx.get(flit.data) & 0xFF == Status.UNAVAILABLE
+                    refused.append(ctx.get(flit.tag))
+                await ctx.tick()
+
+        async def send(ring: int, tag: int) -> None:
+            ctx.set(
+                dut.link.to_node.flit,
+                {"channel": Channel.REQUEST, "ring": ring, "tag": tag, "data": command, "last": 1},
+            )
+            ctx.set(dut.link.to_node.valid, 1)
+            await cycles(1)
+            ctx.set(dut.link.to_node.valid, 0)
+
+        for tag, ring in enumerate((0, 1, 0)):
+            await send(ring, tag)
+        await cycles(6)
+        ctx.set(dut.rebound, 0b01)
+        await cycles(1)
+        ctx.set(dut.rebound, 0)
+        await send(0, 3)
+        ctx.set(dut.operations.ready, 1)
+        await cycles(40)
+
+    simulate(dut, bench)
+    return reached, refused
+
+
+def test_commands_of_a_binding_that_is_over_are_refused() -> None:
+    assert rebind() == ([1, 3], [0, 2])
+
+
 MUTANTS = {
     "a refused WRITE is not waited for": ("with m.If(lookup | write):", "with m.If(lookup):"),
     "a stray ring": ("with m.If(ring >= params.tables.rings_per_port):", "with m.If(0):"),
@@ -184,3 +234,10 @@ def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CheckError):
         for seed in range(4):
             play(64 if name == "a refused WRITE is not waited for" else 16, seed)
+
+
+def test_a_port_that_forgets_bindings_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        port, "CommandReader", mutate(reader.CommandReader, "self.expired.eq(old != 0)", "self.expired.eq(0)")
+    )
+    assert rebind() != ([1, 3], [0, 2])

@@ -13,6 +13,7 @@ from hw.params.orderlog import ReadDone, Taken
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
 from hw.rtl.fabric import Channel
+from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
 from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import LATER, Script
@@ -22,6 +23,10 @@ from pymodel.stimulus.traffic import Fault, Happen, Requester, Submit, Traffic
 
 Name = tuple[RingId, int]
 """Ring and tag of a command."""
+
+
+INTERNAL = frozenset(kind for kind in Kind if kind >= Kind.LANDED)
+"""Entries of the log that are of no command, or of one that has been logged before."""
 
 
 class Bin(NamedTuple):
@@ -156,7 +161,10 @@ class World:
 
     def logged(self, entry: Fields) -> None:
         """The order log has one entry more."""
-        self._cover((ring_of(entry["stamp"]), entry["tag"]))
+        name = ring_of(entry["stamp"]), entry["tag"]
+        if Kind(entry["kind"]) not in INTERNAL and name not in self.follower.commands:
+            raise CheckError(f"a command of {name} is in the log, but none of that name is under way")
+        self._cover(name)
         op = self.follower.follow(entry)
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
