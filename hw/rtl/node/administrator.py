@@ -8,7 +8,7 @@ from hw.params import Params
 from hw.params.protocol import EPOCH_BITS, REGISTER_TAG, ModelState, Opcode, Status
 from hw.rtl.csr.layouts import ADMIN_COMMAND, STATUS_BITS
 from hw.rtl.fabric.layouts import COMMAND
-from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
+from hw.rtl.node.layouts import operation_layout, verdict_layout
 from hw.rtl.node.port.decode import decode
 
 
@@ -98,12 +98,12 @@ class Administrator(wiring.Component):
             op.tag.eq(REGISTER_TAG),
             op.last.eq(1),
             self.operations.valid.eq((starting | self.commands.valid) & ~under_way),
-            self.commands.ready.eq(taken & ~starting),
+            self.commands.ready.eq((taken & ~starting) | self.restart),
         ]
 
-        ended = self.verdict_valid & (self.verdict.kind != Kind.SET_EPOCH)
+        ended = self.verdict_valid & owed
         m.d.comb += [
-            self.statuses.valid.eq(ended | (self.restart & (owed | (taken & ~starting)))),
+            self.statuses.valid.eq(ended | (self.restart & (owed | self.commands.valid))),
             self.statuses.payload.eq(Mux(ended, self.verdict.status, Status.UNAVAILABLE)),
         ]
         with m.If(taken):

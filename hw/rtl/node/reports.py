@@ -46,6 +46,8 @@ class Reports(wiring.Component):
     table_event_valid, table_event : In, `frame_event_layout(params)`
     happened : In, `happened_layout(params)`
         What the core has said in this cycle.
+    quiet : In(1)
+        The slice restarts: nothing is counted.
     counts : Out, `counts_layout()`
         As `SliceControl` takes them.
     errors : Out, stream of `ERROR_ENTRY`; always taken
@@ -82,6 +84,7 @@ class Reports(wiring.Component):
                 "happened": In(happened_layout(params)),
                 "counts": Out(counts_layout()),
                 "errors": Out(stream.Signature(ERROR_ENTRY)),
+                "quiet": In(1),
             }
         )
 
@@ -100,6 +103,8 @@ class Reports(wiring.Component):
             counts.ecc_corrected.eq(sum(valid & ~event.uncorrectable for valid, event in events)),
             counts.ecc_uncorrected.eq(sum(valid & event.uncorrectable for valid, event in events)),
         ]
+        with m.If(self.quiet):
+            m.d.sync += counts.as_value().eq(0)
         self._log(m)
         return m
 

@@ -171,6 +171,7 @@ class Slice(wiring.Component):
     def _report(self, m: Module, core: Core, ports: list[Port], reports: Reports, control: SliceControl) -> None:
         """What the registers count."""
         m.d.comb += [
+            reports.quiet.eq(control.restart | self.restarting),
             reports.verdict_valid.eq(core.verdicts.valid & core.verdicts.ready),
             reports.verdict.eq(core.verdicts.payload),
             reports.entry_valid.eq(core.log.valid & core.log.ready),

@@ -115,11 +115,11 @@ def _step_pins(m: Module, t: Tables, e: Emission) -> None:
 
 
 def _lost(m: Module, t: Tables, e: Emission) -> None:
-    """A ring is gone: its sessions are dead at once."""
+    """A ring is gone: its sessions are dead at once. What is told again has no effect, and is not logged."""
     op = t.op
     m.next = "IDLE"
     lost = t.rings[t.ring_index(op.ring)]
-    with m.If(lost.bound | lost.administrative):
+    with m.If((lost.bound | lost.administrative) & ~lost.lost):
         m.d.sync += lost.lost.eq(1)
         t.sweep()
         e.log()
