@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from hw.params.errors import ParameterError
-from hw.params.protocol import FRAME_BITS, FRAME_GENERATION_BITS, SLOT_GENERATION_BITS
+from hw.params.protocol import FRAME_BITS, FRAME_GENERATION_BITS, ITEM_BITS, SLOT_GENERATION_BITS
 from hw.params.section import Section, param
 
 SLOTS_PER_FRAME = 1.25
 """Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
-
-SEGMENT_BITS = 16
-"""Width of a segment number in commands and flits."""
 
 COVER = 1.25
 """Bytes in flight per latency times bandwidth, as in the targets of design.md."""
@@ -161,9 +158,9 @@ class Params:
                 f" memory.segment_bytes = {memory.segment_bytes}",
             )
             require(
-                pool.frame_bytes // memory.segment_bytes < 1 << SEGMENT_BITS,
+                pool.frame_bytes // memory.segment_bytes < 1 << ITEM_BITS,
                 f"pools.{i}.frame_bytes = {pool.frame_bytes} has too many segments of"
-                f" memory.segment_bytes = {memory.segment_bytes}, expected fewer than {1 << SEGMENT_BITS:,}",
+                f" memory.segment_bytes = {memory.segment_bytes}, expected fewer than {1 << ITEM_BITS:,}",
             )
             largest = max(largest, pool.frame_bytes)
         require(

@@ -127,11 +127,16 @@ KEY_BITS = 128
 EPOCH_BITS = 64
 NODE_BITS = 6
 SLICE_BITS = 6
+PORT_BITS = 4
+RING_BITS = 4
 FRAME_BITS = 20
 FRAME_GENERATION_BITS = 32
 SLOT_BITS = 16
 SLOT_GENERATION_BITS = 48
 TAG_BITS = 16
+STATUS_BITS = 5
+ITEM_BITS = 16
+"""Width of the number of a segment or of a batched command's item, and of how many there are."""
 
 
 class RingId(NamedTuple):

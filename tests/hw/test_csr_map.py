@@ -11,13 +11,12 @@ import sw.driver
 from hw.params import PRESETS, TINY
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
-from hw.params.protocol import Handle, ModelState, Opcode, RingId, SlotId, Status
+from hw.params.protocol import STATUS_BITS, Handle, ModelState, Opcode, RingId, SlotId, Status
 from hw.params.registers import COUNTERS, LEVELS, Bound, ErrorKind
 from hw.params.statistics import STATISTICS
 from hw.params.toeplitz import diagonals
 from hw.rdl import Kind, register_map
 from hw.rdl.cheader import ENUMERATIONS, c_header
-from hw.rtl.csr.layouts import STATUS_BITS
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.tb.csr.accesses import RandomAccesses
 from hw.tb.csr.model import OKAY, RegisterModel, Write

@@ -21,7 +21,7 @@ from hw.rtl.node.layouts import log_layout
 from hw.tb.harness import Harness, Links, Memory
 from hw.tb.harness.harness import STAMP_BYTES
 from hw.tb.payload import Codec
-from hw.tb.slice.orders import order
+from hw.tb.slice.compiled import administer
 from hw.tb.slice.packets import Answer, Beat, Packets
 
 RING, OTHER = RingId(0, 0), RingId(1, 1)
@@ -75,21 +75,7 @@ class Software:
 
     def administer(self, command: Command) -> Status | None:
         """Have a command done by way of the registers."""
-        accesses = order(command)
-        word = 0
-        try:
-            access = next(accesses)
-            while True:
-                offset, value = access
-                if value is None:
-                    word, response = self.harness.read_register(offset)
-                else:
-                    response = self.harness.write_register(offset, value)
-                assert response == OKAY
-                access = accesses.send(word)
-        except StopIteration as end:
-            status: Status | None = end.value
-            return status
+        return administer(self.harness, command)
 
     def begin(self, bind: bool = True) -> None:
         """Bring the slice into service, with two rings of one partition."""

@@ -241,3 +241,50 @@ def test_a_port_that_forgets_bindings_is_found(monkeypatch: pytest.MonkeyPatch) 
         port, "CommandReader", mutate(reader.CommandReader, "self.expired.eq(old != 0)", "self.expired.eq(0)")
     )
     assert rebind() != ([1, 3], [0, 2])
+
+
+def flood() -> tuple[int, int]:
+    """Data comes without credits, and then one WRITE, of a block as long as the buffer; return segments and ends of
+    segments that go on to the data path."""
+    of = params(64)
+    dut, room = Port(of), to_node_buffers(of)[Channel.DATA]
+    codec = Codec(describe(COMMAND))
+    segments = room // of.segment_beats + 2
+    command = {"opcode": Opcode.WRITE, "length": segments * of.memory.segment_bytes}
+    word = codec.pack(codec.unpack(0) | command)
+    begun, ended = [0], [0]
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        to_node = dut.link.to_node
+        ctx.set(to_node.valid, 1)
+        for beat in range(segments * of.segment_beats):
+            last = beat % of.segment_beats == of.segment_beats - 1
+            ctx.set(to_node.flit, {"channel": Channel.DATA, "count": 64, "last": int(last)})
+            await ctx.tick()
+        ctx.set(to_node.flit, {"channel": Channel.REQUEST, "data": word, "last": 1})
+        await ctx.tick()
+        ctx.set(to_node.valid, 0)
+        for ready in (dut.operations.ready, dut.segments.ready, dut.beats.ready):
+            ctx.set(ready, 1)
+        for _ in range(300):
+            taken = ctx.get(dut.operations.valid)
+            begun[0] += ctx.get(dut.segments.valid)
+            ended[0] += ctx.get(dut.beats.valid) and ctx.get(dut.beats.payload.last)
+            await ctx.tick()
+            ctx.set(dut.verdict_valid, taken)
+            ctx.set(dut.verdict, {"kind": Kind.WRITE, "status": Status.OK})
+
+    simulate(dut, bench)
+    return begun[0], ended[0]
+
+
+def test_data_without_a_credit_is_lost_alone() -> None:
+    begun, ended = flood()
+    assert begun == ended == 2
+
+
+def test_a_port_that_counts_lost_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = "arriving.eq(receiver.taken)", "arriving.eq(self.link.to_node.valid)"
+    monkeypatch.setitem(globals(), "Port", mutate(Port, good, bad))
+    begun, ended = flood()
+    assert begun > ended

@@ -20,7 +20,7 @@ from hw.rtl.node.port import port, reader
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
 from hw.tb.core.world import Script
-from hw.tb.harness.harness import Links, Memory
+from hw.tb.harness.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.compiled import CompiledWorld
@@ -80,7 +80,14 @@ def follow(params: Params, seed: int, commands: int) -> list[World]:
         world.play(LIFE)
         world.harness.close()
         worlds.append(world.world)
+    assert sum(each.placed for each in worlds), "no block was looked for in memory"
     return worlds
+
+
+def test_bytes_in_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Harness, "memory_bytes", lambda self, channel, address, length: bytes(length))
+    with pytest.raises(CheckError, match="memory does not hold what was stored"):
+        follow(small(), 0, LIFE)
 
 
 def test_compiled_slice_equals_the_specification(seed: int) -> None:

@@ -4,7 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.rtl.csr.layouts import STATUS_BITS
+from hw.params.protocol import STATUS_BITS
 
 
 class AdminWindow(wiring.Component):

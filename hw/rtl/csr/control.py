@@ -5,14 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.params.protocol import EPOCH_BITS
+from hw.params.protocol import EPOCH_BITS, STATUS_BITS
 from hw.params.toeplitz import diagonal_bits
 from hw.rdl import Kind, Register, register_map
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.admin_window import AdminWindow
 from hw.rtl.csr.error_log import ErrorLog
 from hw.rtl.csr.hash_matrices import HashMatrices
-from hw.rtl.csr.layouts import ADMIN_COMMAND, ERROR_ENTRY, STATUS_BITS
+from hw.rtl.csr.layouts import ADMIN_COMMAND, ERROR_ENTRY
 from hw.rtl.csr.registers import ADDRESS_BITS, Registers
 
 LOGGED_ERRORS = 16

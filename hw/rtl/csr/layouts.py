@@ -2,8 +2,7 @@
 
 from amaranth.lib import data
 
-STATUS_BITS = 5
-"""Width of an `hw.params.protocol.Status`."""
+from hw.params.protocol import FRAME_BITS, PORT_BITS, RING_BITS
 
 ADMIN_COMMAND = data.StructLayout(
     {
@@ -23,5 +22,5 @@ ADMIN_COMMAND = data.StructLayout(
 )
 """An administrative command; a command uses the operands that it has, as `hw.params.commands` says."""
 
-ERROR_ENTRY = data.StructLayout({"kind": 8, "code": 8, "port": 4, "ring": 4, "frame": 20})
+ERROR_ENTRY = data.StructLayout({"kind": 8, "code": 8, "port": PORT_BITS, "ring": RING_BITS, "frame": FRAME_BITS})
 """An entry of the error log: an `hw.params.registers.ErrorKind`, and what it concerns."""

@@ -6,7 +6,16 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params, crc32c
-from hw.params.protocol import EPOCH_BITS, KEY_BITS, NODE_BITS, SLICE_BITS, TAG_BITS
+from hw.params.protocol import (
+    EPOCH_BITS,
+    ITEM_BITS,
+    KEY_BITS,
+    NODE_BITS,
+    PORT_BITS,
+    RING_BITS,
+    SLICE_BITS,
+    TAG_BITS,
+)
 from hw.rtl.layouts import beat_layout, handle_layout, slot_id_layout
 
 KEY_BYTES = KEY_BITS // 8
@@ -38,10 +47,10 @@ def flit_layout(params: Params) -> data.StructLayout:
         "channel": Channel,
         "node": NODE_BITS,
         "slice": SLICE_BITS,
-        "port": 4,
-        "ring": 4,
+        "port": PORT_BITS,
+        "ring": RING_BITS,
         "tag": TAG_BITS,
-        "segment": 16,
+        "segment": ITEM_BITS,
         "end": 1,
         "ok": 1,
         "crc": crc32c.WIDTH,
@@ -93,8 +102,8 @@ COMMAND = data.StructLayout(
         "opcode": 8,
         "flags": data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "reserved": 4}),
         "model": 16,
-        "segment": 16,
-        "count": 16,
+        "segment": ITEM_BITS,
+        "count": ITEM_BITS,
         "length": 32,
         "crc": 32,
         "subject": data.UnionLayout({"key": KEY_BITS, "handle": handle_layout(), "settings": SETTINGS}),
@@ -123,7 +132,7 @@ RESPONSE = data.StructLayout(
         "named": 1,
         "pinned": 1,
         "reserved": 5,
-        "item": 16,
+        "item": ITEM_BITS,
         "outcome": 8,
         "padding": 24,
         "slot": slot_id_layout(),

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.params.protocol import EPOCH_BITS, REGISTER_TAG, ModelState, Opcode, Status
-from hw.rtl.csr.layouts import ADMIN_COMMAND, STATUS_BITS
+from hw.params.protocol import EPOCH_BITS, REGISTER_TAG, STATUS_BITS, ModelState, Opcode, Status
+from hw.rtl.csr.layouts import ADMIN_COMMAND
 from hw.rtl.fabric.layouts import COMMAND
 from hw.rtl.node.layouts import operation_layout, verdict_layout
 from hw.rtl.node.port.decode import decode

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
+from hw.params.protocol import RING_BITS
 from hw.rtl.arbiter import next_in_turn
 from hw.rtl.node.data.layouts import landed_layout, read_done_layout
 from hw.rtl.node.layouts import Kind, operation_layout
@@ -60,7 +61,7 @@ class Dispatch(wiring.Component):
                 "hold": In(1),
                 "landed": In(stream.Signature(landed_layout(params))),
                 "done": In(stream.Signature(read_done_layout(params))),
-                "losses": In(stream.Signature(4)).array(ports),
+                "losses": In(stream.Signature(RING_BITS)).array(ports),
                 "commands": In(operations).array(ports + 1),
                 "expired": In(ports),
                 "operations": Out(operations),

@@ -9,7 +9,11 @@ from hw.params.params import Params
 from hw.params.protocol import (
     EPOCH_BITS,
     FRAME_BITS,
+    ITEM_BITS,
+    PORT_BITS,
+    RING_BITS,
     SLOT_BITS,
+    STATUS_BITS,
     TAG_BITS,
     FrameState,
     Opcode,
@@ -70,7 +74,7 @@ class State(IntEnum):
 
 def ring_layout() -> data.StructLayout:
     """Return the layout of a stamp; `registers`: the command came through AXI4-Lite."""
-    return data.StructLayout({"ring": 4, "port": 4, "registers": 1})
+    return data.StructLayout({"ring": RING_BITS, "port": PORT_BITS, "registers": 1})
 
 
 def limits_layout(params: Params) -> data.StructLayout:
@@ -105,15 +109,15 @@ def operation_layout(params: Params) -> data.StructLayout:
             "kind": Kind,
             "stamp": ring_layout(),
             "tag": TAG_BITS,
-            "item": 16,
+            "item": ITEM_BITS,
             "last": 1,
             "malformed": 1,
             "model": 8,
             "key": 128,
             "handle": handle_layout(),
             "slot": slot_id_layout(),
-            "segment": 16,
-            "count": 16,
+            "segment": ITEM_BITS,
+            "count": ITEM_BITS,
             "length": 32,
             "crc": 32,
             "pin": 1,
@@ -148,17 +152,17 @@ def verdict_layout() -> data.StructLayout:
             "kind": Kind,
             "stamp": ring_layout(),
             "tag": TAG_BITS,
-            "item": 16,
-            "status": 5,
-            "outcome": 5,
+            "item": ITEM_BITS,
+            "status": STATUS_BITS,
+            "outcome": STATUS_BITS,
             "complete": 1,
             "handle": handle_layout(),
             "named": 1,
             "slot": slot_id_layout(),
             "pinned": 1,
             "frame": FRAME_BITS,
-            "segment": 16,
-            "count": 16,
+            "segment": ITEM_BITS,
+            "count": ITEM_BITS,
             "length": 32,
         }
     )
@@ -171,10 +175,10 @@ def log_layout() -> data.StructLayout:
             "kind": Kind,
             "stamp": ring_layout(),
             "tag": TAG_BITS,
-            "item": 16,
+            "item": ITEM_BITS,
             "frame": FRAME_BITS,
             "slot": SLOT_BITS,
-            "count": 16,
+            "count": ITEM_BITS,
             "ok": 1,
             "ring": ring_layout(),
         }

@@ -54,7 +54,7 @@ def measure(params: Params, *, lookups: int, stored: int, seed: int, replacement
     with tempfile.TemporaryDirectory() as directory:
         source, _ = emission.write(Path(directory))
         Path(directory, "ports.h").write_text(_header(params, emission))
-        build = [
+        build = [  # -Wno-fatal: warnings are the lint test's business
             *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal", "--Mdir", directory),
             *("--x-initial", "unique", "--prefix", "Vcam", "-CFLAGS", f"-O2 -std=c++17 -I{directory}"),
             *("-o", "throughput", str(source), str(HARNESS)),

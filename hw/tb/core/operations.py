@@ -11,7 +11,7 @@ from hw.params import orderlog as log
 from hw.params.commands import Binding, Command
 from hw.params.orderlog import Hand, Operation
 from hw.params.params import Params
-from hw.params.protocol import KEY_BITS, REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId
+from hw.params.protocol import ITEM_BITS, KEY_BITS, REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId
 from hw.rtl.node.layouts import Bind, Kind
 from hw.tb.payload import Codec
 
@@ -68,7 +68,7 @@ class Encoder:
             | {
                 "item": item,
                 "last": int(item == len(parts) - 1),
-                "segment": fit(command.segment + item, 16),
+                "segment": fit(command.segment + item, ITEM_BITS),
                 "length": len(part),
                 "crc": google_crc32c.value(bytes(part)),
             }

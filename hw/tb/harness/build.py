@@ -68,7 +68,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
         if not library.exists():
             source, _ = emission.write(directory)
             (directory / "slice_ports.h").write_text(header)
-            command = [
+            command = [  # -Wno-fatal: warnings are the lint test's business
                 *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal"),
                 *("--x-initial", "unique"),
                 *("--prefix", "Vslice", "--Mdir", str(directory), "-o", "partial.so", *FLAGS),

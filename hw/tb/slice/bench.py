@@ -4,7 +4,6 @@ from typing import Any
 
 import cocotb
 
-from hw.params.striping import Striping
 from hw.tb.bench import PATIENCE, Bench
 from hw.tb.core.settings import params_of
 from hw.tb.data.memory import OKAY, SLVERR, Behaviour, Contents, MemoryChannel
@@ -41,6 +40,8 @@ class SliceBench(Bench):
         for link in self.links:
             link.listeners.append(self.world.received)
         self.master = RegisterMaster(self)
+        self._ended = False
+        self._status: Any = None
         size = self.params.memory
         self.contents = [Contents(size.beat_bytes, size.segment_bytes) for _ in range(size.channels)]
         for i, contents in enumerate(self.contents):
@@ -75,9 +76,6 @@ class SliceBench(Bench):
         if command is not None:
             self.master.begin(order(command), self._end_of_order)
 
-    _ended = False
-    _status: Any = None
-
     def _end_of_order(self, status: Any) -> None:
         self._ended, self._status = True, status
 
@@ -85,6 +83,7 @@ class SliceBench(Bench):
         """One cycle."""
         await self.cycles(1)
         self._administer()
+        self.world.compare_memory(lambda channel, *place: self.contents[channel].segment(*place))
 
     async def run(self, moves: int) -> None:
         """So many moves of the traffic, or more until a READ has brought bytes, and then all that is left."""
@@ -108,16 +107,7 @@ class SliceBench(Bench):
             left -= 1
         await self.cycles(SETTLED)
         self.world.finish()
-        self._compare_memory()
         self.finished.observe("finished")
-
-    def _compare_memory(self) -> None:
-        """What is sealed lies in memory where it should."""
-        stripes = Striping(self.params)
-        for frame, segment, data in self.world.stored():
-            channel, address = stripes.locate(frame, segment)
-            if self.contents[channel].segment(address, len(data)) != data:
-                raise CheckError(f"frame {frame}, segment {segment}: memory holds other bytes than were stored")
 
 
 PACES: dict[str, Pace] = {"always": always, "bursts": bursts(20, 20)}

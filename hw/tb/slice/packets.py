@@ -57,7 +57,6 @@ class Packets:
         self._at = {name: field.offset for name, field in layout}
         self._masks = {name: (1 << field.width) - 1 for name, field in layout}
         self._blank: Fields = self._command.unpack(0)
-        self._parts: dict[int, list[int]] = {}
 
     def requests(self, ring: RingId, tag: int, command: Command) -> list[int]:
         """The REQUEST flits of a command."""

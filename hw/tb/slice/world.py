@@ -1,7 +1,7 @@
 """What surrounds a slice: requesters at its links, an administrator at its registers; knows no simulator."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -9,9 +9,10 @@ import google_crc32c
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
-from hw.params.orderlog import ReadDone, Taken
+from hw.params.orderlog import ReadDone, Sealed, Taken
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
+from hw.params.striping import Striping
 from hw.rtl.fabric import Channel
 from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
@@ -63,7 +64,8 @@ class Sent:
 class World:
     """Makes packets, and holds what a slice says against the specification that follows its log.
 
-    - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs.
+    - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs;
+      `placed`: bytes of sealed blocks that were looked for in memory.
     - `coverage`: how often each bin was hit.
     - `expired`: commands refused because their ring was bound anew.
     """
@@ -82,7 +84,8 @@ class World:
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage: Counter[Bin] = Counter()
-        self.commands = self.compared = self.expired = 0
+        self.commands = self.compared = self.placed = self.expired = 0
+        self._fresh: set[int] = set()
         self._happen_to = happen
         self._tags: Counter[RingId] = Counter()
         self._sent: dict[Name, Sent] = {}
@@ -170,6 +173,8 @@ class World:
             self._taken(op)
         elif isinstance(op, ReadDone):
             self._settle((op.ring, op.tag))
+        elif isinstance(op, Sealed):
+            self._fresh.add(op.frame)
 
     def _cover(self, name: Name) -> None:
         """Count the bin of a command that is about to be executed."""
@@ -312,12 +317,19 @@ class World:
         if sent.ended is not Status.UNAVAILABLE and good is not (sent.ended is Status.OK):
             raise CheckError(f"READ {name} ended {sent.ended!r}, its trailers say {good}")
 
-    def stored(self) -> Iterator[tuple[int, int, bytes]]:
-        """Frame, segment and bytes of all that is sealed, as the specification has it."""
-        for frame in self.follower.slice.core.frames:
-            if frame.state is FrameState.SEALED:
-                for number, data in enumerate(frame.segments):
-                    yield frame.index, number, data
+    def compare_memory(self, read: Callable[[int, int, int], bytes]) -> None:
+        """Raise CheckError unless what was sealed since the last call, and still is, lies in memory where it should.
+
+        `read` gives what a channel holds at an address, so many bytes of a segment.
+        """
+        stripes = Striping(self.params)
+        for index in self._fresh:
+            frame = self.follower.slice.core.frames[index]
+            for number, data in enumerate(frame.segments if frame.state is FrameState.SEALED else ()):
+                if read(*stripes.locate(index, number), len(data)) != data:
+                    raise CheckError(f"frame {index}, segment {number}: memory does not hold what was stored")
+                self.placed += len(data)
+        self._fresh.clear()
 
     def finish(self) -> None:
         """Raise CheckError unless everything was answered, and the specification's own audit holds."""

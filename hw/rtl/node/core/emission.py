@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
 from amaranth.lib import fifo, stream
 
-from hw.params.protocol import Status
+from hw.params.protocol import STATUS_BITS, Status
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
 
@@ -33,7 +33,7 @@ class Emission:
         self._seal = Signal(verdict_layout())
         self._say, self._write, self._tell_seal = Signal(), Signal(), Signal()
         self._logs, self._answers, self._waits, self._completes, self._seals = (Signal() for _ in range(5))
-        self._status, self._outcome, self._seal_status = Signal(5), Signal(5), Signal(5)
+        self._status, self._outcome, self._seal_status = (Signal(STATUS_BITS) for _ in range(3))
         self._chain = Signal(Kind)
         self._chain_frame = Signal.like(t.index)
         self._chained = Signal()

@@ -7,7 +7,7 @@ from amaranth.utils import bits_for, exact_log2
 
 from hw.params import crc32c
 from hw.params.params import Params
-from hw.params.protocol import Status
+from hw.params.protocol import STATUS_BITS, Status
 from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, session_layout
@@ -101,7 +101,7 @@ class Tables:
         self.sweeps = Signal(range(params.frames + 1), init=0)
         self.begun, self.pins_found = Signal(range(HANDS_EVERY + 3)), Signal()
         self.pin_table = Signal(range(params.rings))
-        self.session_status = Signal(5)
+        self.session_status = Signal(STATUS_BITS)
         self.unasked = Signal(tables.partitions)
         self.probing, self.pending = Signal(), Signal()
         self.pending_frame = Signal(frame_bits(params))

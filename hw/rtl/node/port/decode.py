@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from hw.params import Params
-from hw.params.protocol import Opcode
+from hw.params.protocol import PORT_BITS, RING_BITS, Opcode
 from hw.rtl.node.layouts import Bind, Kind, limits_layout
 
 BY_MODEL = (Opcode.LOOKUP, Opcode.ALLOC, Opcode.DROP, Opcode.SET_MODEL, Opcode.RETIRE)
@@ -20,7 +20,7 @@ def decode(m: Module, params: Params, command: data.View, op: data.View) -> None
     known, wide = Signal(), Signal()
     m.d.comb += known.eq(opcode.matches(*(each.value for each in Opcode)))
     bind = settings.binding > max(Bind).value
-    place = (settings.port > 15) | (settings.ring > 15)
+    place = settings.port[PORT_BITS:].any() | settings.ring[RING_BITS:].any()
     pool = settings.pool >= 1 << len(op.limits.pool)
     mask = command.slot.read_mask[len(op.read_mask) :].any()
     with m.Switch(opcode):

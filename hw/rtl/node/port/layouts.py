@@ -4,7 +4,7 @@ from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from hw.params import Params, crc32c
-from hw.params.protocol import TAG_BITS
+from hw.params.protocol import RING_BITS, TAG_BITS
 from hw.rtl.fabric.layouts import RESPONSE
 from hw.rtl.node.data.layouts import write_segment_layout
 
@@ -20,5 +20,5 @@ def move_layout(params: Params) -> data.StructLayout:
     return data.StructLayout({"keep": 1} | fields)
 
 
-ANSWER = data.StructLayout({"ring": 4, "tag": TAG_BITS, "response": RESPONSE})
+ANSWER = data.StructLayout({"ring": RING_BITS, "tag": TAG_BITS, "response": RESPONSE})
 """An answer, and whose it is."""

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
+from hw.params.protocol import PORT_BITS, RING_BITS
 from hw.rtl.fabric import Channel, Receiver, Transmitter, link
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
 from hw.rtl.layouts import beat_layout
@@ -76,7 +77,7 @@ class Port(wiring.Component):
         beats = stream.Signature(beat_layout(params.memory.beat_bytes))
         super().__init__(
             {
-                "number": In(4),
+                "number": In(PORT_BITS),
                 "link": In(link(params)),
                 "operations": Out(stream.Signature(operation_layout(params))),
                 "expired": Out(1),
@@ -86,7 +87,7 @@ class Port(wiring.Component):
                 "segments": Out(stream.Signature(write_segment_layout(params))),
                 "beats": Out(beats),
                 "read_beats": In(stream.Signature(read_beat_layout(params))),
-                "losses": Out(stream.Signature(4)),
+                "losses": Out(stream.Signature(RING_BITS)),
                 "refused": Out(1),
                 "moving": Out(1),
                 "drain": In(1),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params
-from hw.params.protocol import KEY_BITS, Opcode, Status
+from hw.params.protocol import ITEM_BITS, KEY_BITS, PORT_BITS, RING_BITS, Opcode, Status
 from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, KEY_BYTES, Channel, flit_layout, to_node_buffers
 from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
 from hw.rtl.node.port.decode import decode
@@ -81,9 +81,9 @@ class CommandReader(wiring.Component):
         self._params = params
         super().__init__(
             {
-                "port": In(4),
+                "port": In(PORT_BITS),
                 "arriving": In(1),
-                "arriving_ring": In(4),
+                "arriving_ring": In(RING_BITS),
                 "arriving_last": In(1),
                 "requests": In(stream.Signature(flit_layout(params))),
                 "segments": In(stream.Signature(arrival_layout(params))),
@@ -111,7 +111,7 @@ class CommandReader(wiring.Component):
         part = Signal(range(parts))
         ring, tag = Signal.like(flit.ring), Signal.like(flit.tag)
         ended, short = Signal(), Signal()
-        item = Signal(16)
+        item = Signal(ITEM_BITS)
         left = Signal(range((1 << 32) // memory.segment_bytes + 1))
         m.d.comb += command.eq(words.as_value()[: COMMAND.size])
         decode(m, params, command, op)
@@ -119,7 +119,7 @@ class CommandReader(wiring.Component):
         no_keys = short | ended | (command.count == 0) | (command.count > params.tables.lookup_keys)
         data_bits = exact_log2(memory.segment_bytes)
         total = command.length[data_bits:] + command.length[:data_bits].any()
-        segment = Signal(range((1 << 16) + (1 << 16)))
+        segment = Signal(ITEM_BITS + 1)
         m.d.comb += [
             segment.eq(command.segment + item),
             op.stamp.port.eq(self.port),
@@ -237,7 +237,7 @@ class CommandReader(wiring.Component):
                 m.d.comb += [
                     self.operations.valid.eq(self.segments.valid & self.moves.ready & (self.room != 0)),
                     op.segment.eq(segment),
-                    op.malformed.eq(segment[16:].any()),
+                    op.malformed.eq(segment[ITEM_BITS:].any()),
                     op.length.eq(arrived.length),
                     op.crc.eq(arrived.crc),
                     op.last.eq(left == 1),
