@@ -26,7 +26,7 @@ UNDER_WAY = 40
 """Flits that wait at the links while the traffic goes on."""
 
 PATIENCE = 20_000
-"""Cycles for whatever is left when the traffic has ended."""
+"""Cycles for whatever is left when the traffic has ended, and without a command that could be sent."""
 
 SETTLED = 1_000
 """Cycles without anything to do after which the hands of the core have found all there is."""
@@ -88,10 +88,15 @@ class CompiledWorld:
         """
         world = self.world
         self._await_ready()
+        asked = waited = 0
         while world.commands < commands:
             self._ask()
             self._run(CYCLES)
-            progress(min(world.commands, commands))
+            waited = waited + CYCLES if world.commands == asked else 0
+            if waited > PATIENCE:
+                raise CheckError(f"the slice has taken nothing for {waited:,} cycles")
+            asked = world.commands
+            progress(min(asked, commands))
         left = PATIENCE
         while world.busy and left > 0:
             self._run(CYCLES)
