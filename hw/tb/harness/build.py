@@ -60,7 +60,8 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
     """
     verilator = find_verilator()
     header = describe_ports(params, emission, waves=waves)
-    tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {FLAGS}"
+    flags = (*FLAGS, "-MAKEFLAGS", f"OPT_FAST={'-O3' if len(emission.verilog) < BIG else '-O1'}")
+    tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {flags}"
     parts = [tools, header, emission.verilog, *(file.read_text() for file in MODELS)]
     directory = BUILD / f"{emission.name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
     library = directory / "libslice.so"
@@ -71,7 +72,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
             command = [  # -Wno-fatal: warnings are the lint test's business
                 *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal"),
                 *("--x-initial", "unique"),
-                *("--prefix", "Vslice", "--Mdir", str(directory), "-o", "partial.so", *FLAGS),
+                *("--prefix", "Vslice", "--Mdir", str(directory), "-o", "partial.so", *flags),
                 *(["--trace", "--trace-structs"] if waves else []),
                 *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), str(HERE / "harness.cpp")),
             ]
@@ -88,9 +89,11 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
 FLAGS = (
     *("-CFLAGS", "-std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique"),
     *("-LDFLAGS", "-shared -Wl,-Bsymbolic"),
-    *("-MAKEFLAGS", "OPT_FAST=-O3"),
 )
 """How it is compiled: libraries of different slices must not share anything in one process."""
+
+BIG = 3_000_000
+"""Characters of Verilog from which on -O3 takes hours, and saves none."""
 
 
 def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
