@@ -6,7 +6,7 @@ integers. LOOKUP and WRITE are batched: n single operations in order, each taken
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import ClassVar
 
 from hw.params.protocol import Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId, Status
@@ -244,13 +244,26 @@ class Invalidate(Message):
     model: int | None = None
 
 
-class Fate(Enum):
+class Fate(IntEnum):
     """What has become of a block."""
 
-    STORED = "sealed: it can be read"
-    EVICTED = "its frame has gone to another block"
-    DROPPED = "given up by DROP"
-    DAMAGED = "memory returned bytes that fail their check"
+    STORED = 0
+    EVICTED = 1
+    DROPPED = 2
+    DAMAGED = 3
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for documents."""
+        return _FATES[self]
+
+
+_FATES = {
+    Fate.STORED: "sealed: it can be read",
+    Fate.EVICTED: "its frame has gone to another block",
+    Fate.DROPPED: "given up by DROP",
+    Fate.DAMAGED: "memory returned bytes that fail their check",
+}
 
 
 @dataclass(frozen=True, slots=True)

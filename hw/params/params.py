@@ -51,6 +51,15 @@ class LinkParams(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RequesterParams(Section):
+    """The requester at the other end of a port's link."""
+
+    section: ClassVar[str] = "requester"
+    commands: int = param(64, "commands in flight of a requester, over all its rings", low=2, high=256)
+    write_segments: int = param(4, "segments of write data that are fetched ahead", low=2, high=64)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CamParams(Section):
     """Geometry of the block CAM; one bank with one set is a true CAM."""
 
@@ -127,6 +136,7 @@ class Params:
 
     memory: MemoryParams = field(default_factory=MemoryParams)
     link: LinkParams = field(default_factory=LinkParams)
+    requester: RequesterParams = field(default_factory=RequesterParams)
     cam: CamParams = field(default_factory=CamParams)
     pools: tuple[PoolParams, ...] = (PoolParams(),)
     tables: TableParams = field(default_factory=TableParams)
@@ -260,6 +270,7 @@ class Params:
 TINY = Params(
     memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=2, latency_cycles=32, waiting_reads=2),
     link=LinkParams(commands=2, write_segments=2, answers=4, response_flits=4, data_flits=8, message_flits=2),
+    requester=RequesterParams(commands=4, write_segments=2),
     cam=CamParams(banks=2, ways=2, sets=2),
     pools=(PoolParams(frame_bytes=4096, frames=4),),
     tables=TableParams(

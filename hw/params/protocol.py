@@ -123,6 +123,14 @@ class ModelState(IntEnum):
     LIVE = 2
 
 
+class MessageKind(IntEnum):
+    """What a node tells a port unasked: answer a fence, a scope has died, a block was stored or has gone."""
+
+    FENCE = 1
+    INVALIDATE = 2
+    EVENT = 3
+
+
 KEY_BITS = 128
 EPOCH_BITS = 64
 NODE_BITS = 6

@@ -1,5 +1,5 @@
-"""Registers: kvnode.rdl is their one source, all else is generated from it."""
+"""Registers: kvnode.rdl and requester.rdl are their one source, all else is generated from them."""
 
-from hw.rdl.registers import Field, Kind, Register, register_map
+from hw.rdl.registers import Field, Kind, Register, register_map, requester_map
 
-__all__ = ["Field", "Kind", "Register", "register_map"]
+__all__ = ["Field", "Kind", "Register", "register_map", "requester_map"]

@@ -1,4 +1,4 @@
-"""The compiled register map: names, offsets and fields, read from kvnode.rdl."""
+"""The compiled register maps: names, offsets and fields, read from SystemRDL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ from operator import attrgetter
 from pathlib import Path
 
 from systemrdl import RDLCompiler
-from systemrdl.node import FieldNode, RegNode
+from systemrdl.node import FieldNode, RegfileNode, RegNode
 
 from hw.params.params import Params
 
 SOURCE = Path(__file__).with_name("kvnode.rdl")
+REQUESTER = Path(__file__).with_name("requester.rdl")
 
 
 class Kind(Enum):
@@ -82,10 +83,12 @@ class Register:
 
     - ``statistic``: the entry of ``Transport.counters()`` that it reads as.
     - ``locked``: the ``REGISTER.field`` that refuses all writes to it while it is not 0.
+    - ``index``: which of an array of groups it belongs to.
     """
 
     name: str
     offset: int
+    index: int | None
     doc: str
     statistic: str | None
     locked: str | None
@@ -139,20 +142,35 @@ def _field(node: FieldNode) -> Field:
 
 
 def _register(node: RegNode) -> Register:
+    group = node.parent if isinstance(node.parent, RegfileNode) else None
+    prefix = f"{group.inst_name}{group.current_idx[0]}_" if group else ""
+    locked = node.get_property("locked", default=None)
     return Register(
-        name=node.inst_name,
+        name=prefix + node.inst_name,
         offset=node.absolute_address,
+        index=group.current_idx[0] if group else None,
         doc=node.get_property("name") or "",
         statistic=node.get_property("statistic", default=None),
-        locked=node.get_property("locked", default=None),
+        locked=prefix + locked if locked else None,
         fields=tuple(_field(f) for f in node.fields()),
     )
 
 
 @cache
 def register_map(source: Path = SOURCE) -> Mapping[str, Register]:
-    """Every register of a SystemRDL file by its name, in the order of offsets."""
+    """Every register of a SystemRDL file by its name, in the order of offsets.
+
+    A register of an array of groups has the group's name and number before its own: ``RING3_STATUS``.
+    """
     compiler = RDLCompiler()
     compiler.compile_file(str(source))
     top = compiler.elaborate().top
-    return {register.name: register for register in map(_register, top.registers())}
+    nodes = (node for node in top.descendants(unroll=True) if isinstance(node, RegNode))
+    return {register.name: register for register in map(_register, nodes)}
+
+
+def requester_map(params: Params) -> Mapping[str, Register]:
+    """The registers of a requester with these parameters: those of the rings that it has."""
+    rings = params.tables.rings_per_port
+    registers = register_map(REQUESTER)
+    return {name: each for name, each in registers.items() if each.index is None or each.index < rings}

@@ -1,5 +1,7 @@
 """Field layouts of everything that moves on a stream: the one home of each field."""
 
+from typing import Any
+
 from amaranth.lib import data, enum
 from amaranth.utils import bits_for
 
@@ -13,6 +15,7 @@ from hw.params.protocol import (
     SLOT_BITS,
     SLOT_GENERATION_BITS,
 )
+from hw.params.records import Record
 from hw.params.toeplitz import tag_bits
 
 
@@ -24,6 +27,15 @@ def beat_layout(beat_bytes: int) -> data.StructLayout:
     - `last`: the segment ends here.
     """
     return data.StructLayout({"data": 8 * beat_bytes, "count": bits_for(beat_bytes), "last": 1})
+
+
+def layout_of(record: Record, **shapes: Any) -> data.StructLayout:
+    """Return the layout of a record; fields have the shapes that are given, of the same width, else are numbers."""
+    layout = data.StructLayout(dict(record.fields) | shapes)
+    for name, field in layout:
+        if field.width != record.fields[name]:
+            raise ValueError(f"{name}: {field.width} bits, expected the {record.fields[name]} of the record")
+    return layout
 
 
 def handle_layout() -> data.StructLayout:

@@ -5,7 +5,7 @@ from enum import IntEnum
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.params import Params, crc32c
+from hw.params import Params, crc32c, records
 from hw.params.protocol import (
     EPOCH_BITS,
     ITEM_BITS,
@@ -16,7 +16,7 @@ from hw.params.protocol import (
     SLICE_BITS,
     TAG_BITS,
 )
-from hw.rtl.layouts import beat_layout, handle_layout, slot_id_layout
+from hw.rtl.layouts import beat_layout, handle_layout, layout_of, slot_id_layout
 
 KEY_BYTES = KEY_BITS // 8
 
@@ -97,19 +97,11 @@ SETTINGS = data.StructLayout(
 )
 """What BIND, SET_PARTITION and DROP_PARTITION are about."""
 
-COMMAND = data.StructLayout(
-    {
-        "opcode": 8,
-        "flags": data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "reserved": 4}),
-        "model": 16,
-        "segment": ITEM_BITS,
-        "count": ITEM_BITS,
-        "length": 32,
-        "crc": 32,
-        "subject": data.UnionLayout({"key": KEY_BITS, "handle": handle_layout(), "settings": SETTINGS}),
-        "slot": data.UnionLayout({"id": slot_id_layout(), "epoch": EPOCH_BITS, "read_mask": 64}),
-        "reserved": 64,
-    }
+COMMAND = layout_of(
+    records.COMMAND,
+    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "reserved": 4}),
+    subject=data.UnionLayout({"key": KEY_BITS, "handle": handle_layout(), "settings": SETTINGS}),
+    slot=data.UnionLayout({"id": slot_id_layout(), "epoch": EPOCH_BITS, "read_mask": 64}),
 )
 """A command as a REQUEST packet begins with it; those of LOOKUP go on with `count` keys, `KEY_BYTES` each.
 
@@ -131,7 +123,8 @@ RESPONSE = data.StructLayout(
         "complete": 1,
         "named": 1,
         "pinned": 1,
-        "reserved": 5,
+        "streamed": 1,
+        "reserved": 4,
         "item": ITEM_BITS,
         "outcome": 8,
         "padding": 24,
@@ -144,6 +137,12 @@ RESPONSE = data.StructLayout(
 - `status`: an `hw.params.protocol.Status`, of key number `item`, or of the command; a WRITE stopped at segment `item`.
 - `complete`: the command has ended, with the status `outcome`; of a LOOKUP that has looked every key up, OK.
 - `handle`, if `named`; `slot`, the session or pin that was given, if `pinned`.
+- `streamed`: the data of this READ was sent, and its last flit has `end`; without it there is none.
 """
 
 RESPONSE_BYTES = RESPONSE.size // 8
+
+MESSAGE = layout_of(records.MESSAGE, handle=handle_layout(), slot=slot_id_layout())
+"""What a node tells a port, a MESSAGE packet. From a requester, a MESSAGE is one flit, and says that `ring` is lost."""
+
+MESSAGE_BYTES = records.MESSAGE.size

@@ -93,7 +93,7 @@ FLAGS = (
 """How it is compiled: libraries of different slices must not share anything in one process."""
 
 BIG = 3_000_000
-"""Characters of Verilog from which on -O3 takes hours, and saves none."""
+"""Characters of Verilog from which on -O3 takes too long for what it saves."""
 
 
 def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:

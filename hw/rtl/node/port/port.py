@@ -181,6 +181,7 @@ class Port(wiring.Component):
                 response.outcome.eq(Mux(verdict.complete, verdict.outcome, 0)),
                 response.named.eq(verdict.named),
                 response.pinned.eq(verdict.pinned),
+                response.streamed.eq(verdict.kind == Kind.READ_DONE),
                 response.item.eq(verdict.item),
                 response.slot.eq(verdict.slot),
                 response.handle.eq(Mux(verdict.named, verdict.handle.as_value(), 0)),

@@ -1,0 +1,125 @@
+"""What requesters and software exchange in host memory: the fields of descriptors, completions and events.
+
+Little-endian, without gaps; every field is a row of whole bytes. RTL, driver and C header are made from these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hw.params.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A structure in memory: the width of each field in bits, the first at the lowest address."""
+
+    doc: str
+    fields: Mapping[str, int]
+
+    @cached_property
+    def size(self) -> int:
+        """Size of the structure."""
+        return sum(self.fields.values()) // 8
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each field begins, in bytes."""
+        offsets, at = {}, 0
+        for name, bits in self.fields.items():
+            offsets[name] = at // 8
+            at += bits
+        return offsets
+
+    def pack(self, **values: int) -> bytes:
+        """The bytes of a record; what is not given is 0. InputError for a value that does not fit its field."""
+        word = 0
+        for name, value in values.items():
+            if not 0 <= value < 1 << self.fields[name]:
+                raise InputError(f"{name} = {value:#x}, expected a number of {self.fields[name]} bits")
+            word |= value << 8 * self.offsets[name]
+        return word.to_bytes(self.size, "little")
+
+    def unpack(self, data: bytes | memoryview) -> dict[str, int]:
+        """The values of a record."""
+        word = int.from_bytes(data, "little")
+        return {name: word >> 8 * self.offsets[name] & (1 << bits) - 1 for name, bits in self.fields.items()}
+
+
+ALIGNMENT = 128
+"""Of rings, keys, results and lists of pages in host memory, in bytes. Data is aligned to a segment."""
+
+PAGE_SHIFTS = range(9, 32)
+"""Page sizes that a list of pages may have, as powers of two; a page holds whole segments."""
+
+_COMMAND = {
+    "opcode": 8,
+    "flags": 8,
+    "model": 16,
+    "segment": 16,
+    "count": 16,
+    "length": 32,
+    "crc": 32,
+    "subject": 128,
+    "slot": 64,
+}
+
+COMMAND = Record(doc="A command on a link.", fields=_COMMAND | {"reserved": 64})
+
+DESCRIPTOR = Record(
+    doc="An entry of a submission ring: a command as on a link, and where its data is.",
+    fields=_COMMAND | {"data": 64, "results": 64, "tag": 16, "page_shift": 8, "reserved": 40},
+)
+"""- `flags`: PIN and RUN of LOOKUP, PARK of READ, LIVE of SET_MODEL; SCATTERED.
+- `data`: of LOOKUP, the address of its keys, 16 bytes each. Of WRITE and READ, where segment number `segment` of the
+  block is or goes; the others follow. With SCATTERED, the address of a list of page addresses, 8 bytes each: the first
+  page has segment number `segment` at its beginning, and every page has 2**`page_shift` bytes.
+- `results`: of LOOKUP, where a RESULT for each key goes.
+- `tag`: comes back in the completion; means nothing to the device.
+"""
+
+PIN, RUN, PARK, LIVE, SCATTERED = (1 << bit for bit in range(5))
+"""Flags of a descriptor. The first four are those of a command."""
+
+_OUTCOME = {"handle": 128, "slot": 64, "tag": 16, "count": 16, "items": 16, "status": 8, "flags": 8}
+
+COMPLETION = Record(doc="An entry of a completion ring, and a result of one key of a LOOKUP.", fields=_OUTCOME)
+"""- `handle`, `slot`: of the block, and of the session or pin that was given, if `flags` has NAMED and GIVEN.
+- `tag`: of the descriptor; 0 in a result.
+- `count`: of LOOKUP, the keys that hit; of WRITE and READ, the segments done if the status is OK, else 0.
+- `items`: of LOOKUP, the results that were written; in a result, the number of its key.
+- `status`: an `hw.params.protocol.Status`.
+- `flags`: NAMED, GIVEN; PHASE is the first thing to look at: 1 in the first round of a ring after it was enabled, then
+  alternating; 0 in a result.
+
+A descriptor, and all before it on its ring, may be overwritten when any command behind it, or itself, has completed.
+"""
+
+PHASE, NAMED, GIVEN = 1, 2, 4
+"""Flags of a completion."""
+
+_MESSAGE = {
+    "handle": 128,
+    "key": 128,
+    "slot": 64,
+    "model": 16,
+    "partition": 8,
+    "ring": 8,
+    "kind": 8,
+    "fate": 8,
+    "flags": 8,
+    "reserved": 8,
+}
+
+MESSAGE = Record(doc="What a node tells a port, on a link.", fields=_MESSAGE)
+"""- `kind`: an `hw.params.protocol.MessageKind`; decides which other fields mean something.
+- `fate`, `partition`, `model`, `key`, `handle`: of EVENT; `fate` is an `hw.params.commands.Fate`.
+- `ring`, `slot`: of FENCE, the ring that has to answer, and the session.
+- `flags`: OF_PARTITION or OF_MODEL of INVALIDATE, which of them has died; LOST: messages before this one were lost.
+"""
+
+OF_PARTITION, OF_MODEL, LOST = 1, 2, 4
+"""Flags of a message."""
+
+EVENT = Record(doc="An entry of an event ring: a message.", fields=_MESSAGE | {"padding": 120, "phase": 8})
+"""`phase`: 1 or 0 as in a completion."""

@@ -1,0 +1,1 @@
+"""The requester's side of a port: rings in host memory, and the paths of commands and data to and from its link."""

@@ -1,0 +1,94 @@
+"""Layouts of what moves inside a requester: the one home of each field."""
+
+from amaranth.lib import data
+from amaranth.utils import bits_for
+
+from hw.params import Params, records
+from hw.params.protocol import ITEM_BITS, RING_BITS, TAG_BITS
+from hw.rtl.fabric.layouts import COMMAND
+from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
+
+ADDRESS_BITS = 64
+"""Width of an address in the requester's memory."""
+
+BOUNDARY = 4096
+"""Bytes of the blocks that no AXI4 burst may cross (IHI 0022, A3.4.1)."""
+
+DESCRIPTOR = layout_of(
+    records.DESCRIPTOR,
+    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "scattered": 1, "reserved": 3}),
+    subject=COMMAND["subject"].shape,
+    slot=COMMAND["slot"].shape,
+)
+COMPLETION = layout_of(
+    records.COMPLETION,
+    handle=handle_layout(),
+    slot=slot_id_layout(),
+    flags=data.StructLayout({"phase": 1, "named": 1, "given": 1, "reserved": 5}),
+)
+
+
+def context_bits(params: Params) -> int:
+    """Return the width of the number of a context: of a command in flight."""
+    return bits_for(params.requester.commands - 1)
+
+
+def place_layout() -> data.StructLayout:
+    """Return the layout of where the data of a WRITE or READ is.
+
+    - `address`: of the data, or with `scattered` of the list of its pages.
+    - `page_shift`: with `scattered`, the logarithm of the bytes of a page.
+    """
+    return data.StructLayout({"address": ADDRESS_BITS, "scattered": 1, "page_shift": 8})
+
+
+def walk_layout() -> data.StructLayout:
+    """Return the layout of a question to a `PageWalker`: the address of segment number `segment`, counted from the
+    first of the command, of data that is at `place`."""
+    return data.StructLayout({"place": place_layout(), "segment": ITEM_BITS})
+
+
+def found_layout() -> data.StructLayout:
+    """Return the layout of its answer: the address, or `error` if the list could not be read or the page is not
+    aligned to a segment."""
+    return data.StructLayout({"address": ADDRESS_BITS, "error": 1})
+
+
+def read_layout() -> data.StructLayout:
+    """Return the layout of a burst to read: `beats` (1 to 256) from `address` on, which do not cross a `BOUNDARY`."""
+    return data.StructLayout({"address": ADDRESS_BITS, "beats": 9})
+
+
+def read_beat_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a beat that was read; `error`: memory refused it; `last`: of the burst."""
+    return data.StructLayout({"data": 8 * params.memory.beat_bytes, "error": 1, "last": 1})
+
+
+def write_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a burst to write: `beats` (1 to 256) from `address` on, which do not cross a `BOUNDARY`.
+
+    `token` comes back with the acknowledgement.
+    """
+    return data.StructLayout({"address": ADDRESS_BITS, "beats": 9, "token": context_bits(params)})
+
+
+def write_beat_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a beat to write; bytes without a bit in `strobe` stay as they are."""
+    return data.StructLayout({"data": 8 * params.memory.beat_bytes, "strobe": params.memory.beat_bytes})
+
+
+def acknowledgement_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the end of a burst that was written; `error`: memory refused it."""
+    return data.StructLayout({"token": context_bits(params), "error": 1})
+
+
+def move_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the data of a WRITE that is to be sent: `length` bytes, at least 1, as `ring` and `tag`."""
+    return data.StructLayout(
+        {"place": place_layout(), "length": 32, "ring": RING_BITS, "tag": TAG_BITS, "context": context_bits(params)}
+    )
+
+
+def issued_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what names a command on both sides: software's `tag` on `ring`, and `link_tag`."""
+    return data.StructLayout({"ring": RING_BITS, "tag": TAG_BITS, "link_tag": TAG_BITS})

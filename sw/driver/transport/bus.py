@@ -1,0 +1,42 @@
+"""How hardware is reached: registers, memory that it can reach too, and interrupts."""
+
+from abc import ABC, abstractmethod
+
+SLICE = 0
+"""The unit of the registers of the slice; those of the requester of port p are of unit p + 1."""
+
+
+class Bus(ABC):
+    """What an operating system gives a driver. Not thread-safe."""
+
+    @abstractmethod
+    def read(self, unit: int, offset: int) -> int:
+        """The 32-bit register at a byte offset of a unit; RegisterError where there is none."""
+
+    @abstractmethod
+    def write(self, unit: int, offset: int, value: int) -> None:
+        """Write it, after all that was written to memory before; RegisterError if the device refuses."""
+
+    @abstractmethod
+    def map(self, port: int, view: memoryview, *, writable: bool) -> int:
+        """Let the requester of a port reach bytes, in place: the address by which it does, a multiple of 4096.
+
+        Nothing else can reach them, and it nothing else: an access beyond them fails.
+        """
+
+    @abstractmethod
+    def unmap(self, port: int, address: int) -> None:
+        """End it. Nothing is read or written there afterwards."""
+
+    @abstractmethod
+    def wait(self) -> bool:
+        """Sleep until a unit interrupts, or for a while; whether one does."""
+
+    @property
+    @abstractmethod
+    def cycle(self) -> int | None:
+        """The device's clock; None if it has none that could be seen."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the device; the memory is no longer mapped."""
