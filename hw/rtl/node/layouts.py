@@ -19,6 +19,7 @@ from hw.params.protocol import (
     Opcode,
 )
 from hw.params.toeplitz import tag_bits
+from hw.rtl.fabric.layouts import MESSAGE
 from hw.rtl.layouts import frame_bits, handle_layout, place_layout, slot_id_layout
 
 
@@ -166,6 +167,15 @@ def verdict_layout() -> data.StructLayout:
             "length": 32,
         }
     )
+
+
+NOTICE = data.StructLayout({"lost": 1, "message": MESSAGE})
+"""What a port is told. `lost`: the block's key is lost, so that nothing can be told: the message is as good as lost."""
+
+
+def notices_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a notice, and the `ports` that it is for, a bit each."""
+    return data.StructLayout({"ports": params.tables.ports, "notice": NOTICE})
 
 
 def log_layout() -> data.StructLayout:

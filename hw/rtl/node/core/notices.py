@@ -1,0 +1,104 @@
+"""What the core tells ports unasked: what has become of a block, and that a partition or model has died."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.hdl import ValueLike
+from amaranth.lib import data, stream
+
+from hw.params import records
+from hw.params.commands import Fate
+from hw.params.protocol import MessageKind
+from hw.rtl.node.core.tables import Tables
+from hw.rtl.node.layouts import frame_layout, operation_layout
+
+
+class Notices:
+    """Collects what a judgement tells ports; the message leaves three cycles later, when the CAM has told the key.
+
+    Whoever tells of a block has asked for its key (`Tables.read_tag`) in the cycle before. Judgements that tell are
+    four cycles apart at least, so one message is under way at a time, and its rings are still as they were.
+    """
+
+    def __init__(self, m: Module, t: Tables, messages: stream.Interface) -> None:
+        self._m, self._t = m, t
+        self._happens, self._dies = Signal(), Signal()
+        self._fate, self._flags = Signal(Fate), Signal(8)
+        row, op = frame_layout(t.params), operation_layout(t.params)
+        model_bits, partition_bits = (
+            (count - 1).bit_length() for count in (t.params.tables.models, t.params.tables.partitions)
+        )
+        told = Signal(
+            data.StructLayout(
+                {
+                    "event": 1,
+                    "fate": Fate,
+                    "flags": 8,
+                    "partition": row["partition"].shape,
+                    "model": op["model"].shape,
+                    "frame": len(t.index),
+                    "generation": row["generation"].shape,
+                }
+            )
+        )
+        under_way = Signal(3)
+        m.d.sync += under_way.eq(Cat(self._happens | self._dies, under_way))
+        with m.If(self._happens):
+            m.d.sync += [
+                told.event.eq(1),
+                told.fate.eq(self._fate),
+                told.flags.eq(0),
+                told.partition.eq(t.frame.partition),
+                told.frame.eq(t.index),
+                told.generation.eq(t.frame.generation),
+            ]
+        with m.If(self._dies):
+            m.d.sync += [
+                told.event.eq(0),
+                told.flags.eq(self._flags),
+                told.partition.eq(t.op.partition),
+                told.model.eq(t.op.model),
+            ]
+
+        content, notice = t.cam.contents.payload, messages.payload.notice
+        message = notice.message
+        m.d.comb += [
+            messages.valid.eq(under_way[2] & ~t.failing),
+            messages.payload.ports.eq(self._ports(told)),
+            message.flags.eq(told.flags),
+            message.kind.eq(MessageKind.INVALIDATE),
+        ]
+        with m.If(told.event):
+            m.d.comb += [
+                notice.lost.eq(~content.found),
+                message.kind.eq(MessageKind.EVENT),
+                message.fate.eq(told.fate),
+                Cat(message.key, message.model[:model_bits], message.partition[:partition_bits]).eq(content.tag),
+                message.handle.frame.eq(told.frame),
+                message.handle.generation.eq(told.generation),
+                message.handle.epoch.eq(t.epoch),
+            ]
+        with m.Elif(told.flags == records.OF_PARTITION):
+            m.d.comb += message.partition.eq(told.partition)
+        with m.Else():
+            m.d.comb += message.model.eq(told.model)
+
+    def _ports(self, told: data.View) -> Signal:
+        """Return the ports with a live ring that may read the partition, or for a model with any: two cycles later."""
+        m, t, tables = self._m, self._t, self._t.params.tables
+        readers, ports = Signal(tables.partitions), Signal(tables.ports)
+        rings = [ring.bound & ~ring.lost & readers.bit_select(ring.partition, 1) for ring in t.rings]
+        per_port = tables.rings_per_port
+        m.d.sync += [
+            readers.eq(
+                Cat((told.flags == records.OF_MODEL) | t.reads(i, told.partition) for i in range(tables.partitions))
+            ),
+            ports.eq(Cat(Cat(rings[i : i + per_port]).any() for i in range(0, len(rings), per_port))),
+        ]
+        return ports
+
+    def event(self, fate: Fate, *, when: ValueLike = 1) -> None:
+        """The block in hand was stored, or has gone alone, if `when`: for the ports that may read it."""
+        self._m.d.comb += [self._happens.eq(when), self._fate.eq(fate)]
+
+    def invalidate(self, flag: ValueLike) -> None:
+        """The partition or model of the operation has died, as `flag` says: for the ports that could read of it."""
+        self._m.d.comb += [self._dies.eq(1), self._flags.eq(flag)]
