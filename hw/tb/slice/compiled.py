@@ -9,7 +9,8 @@ from hw.params.protocol import FrameState, Status
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
 from hw.tb.core.world import Script
-from hw.tb.harness.harness import STAMP_BYTES, Harness, Links, Memory
+from hw.tb.harness import Harness, Links, Memory
+from hw.tb.harness.simulation import STAMP_BYTES
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.orders import REGISTER_MAP, order
