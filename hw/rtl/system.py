@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.params import Params
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS
+from hw.rtl.gpu.layouts import issued_layout
 from hw.rtl.gpu.requester import Requester
 from hw.rtl.node.slice import Slice
 
@@ -27,8 +28,8 @@ class System(wiring.Component):
         Interrupts, a bit a unit.
     host, hbm : Out, AXI4, one a port
         As of `Requester`.
-    issued : Out, one a port
-        As of `Requester`.
+    issued : Out, `valid` and `payload` of `issued_layout(params)`, one a port
+        As of `Requester`: a command goes to the node.
     memory, log, restarting
         As of `Slice`.
 
@@ -57,13 +58,14 @@ class System(wiring.Component):
         self._slice = Slice(params)
         self._requesters = [Requester(params) for _ in range(params.tables.ports)]
         ports, node, requester = len(self._requesters), self._slice.signature.members, self._requesters[0].signature
+        issued = wiring.Signature({"valid": Out(1), "payload": Out(issued_layout(params))})
         super().__init__(
             {
                 "axi": In(axi4_lite(address_bits=ADDRESS_BITS)).array(1 + ports),
                 "irq": Out(1 + ports),
                 "host": requester.members["host"].array(ports),
                 "hbm": requester.members["hbm"].array(ports),
-                "issued": requester.members["issued"].array(ports),
+                "issued": Out(issued).array(ports),
                 "memory": node["memory"],
                 "log": node["log"],
                 "restarting": Out(1),
@@ -81,9 +83,14 @@ class System(wiring.Component):
             m.submodules[f"requester_{i}"] = requester
             wiring.connect(m, requester.link, node.links[i])
             wiring.connect(m, requester.axi, wiring.flipped(self.axi[1 + i]))
-            for name in ("host", "hbm", "issued"):
-                wiring.connect(m, getattr(requester, name), wiring.flipped(getattr(self, name)[i]))
-            m.d.comb += [requester.number.eq(i), requester.restarting.eq(node.restarting)]
+            wiring.connect(m, requester.host, wiring.flipped(self.host[i]))
+            wiring.connect(m, requester.hbm, wiring.flipped(self.hbm[i]))
+            m.d.comb += [
+                requester.number.eq(i),
+                requester.restarting.eq(node.restarting),
+                self.issued[i].valid.eq(requester.issued_valid),
+                self.issued[i].payload.eq(requester.issued),
+            ]
         m.d.comb += [
             self.irq.eq(Cat(node.irq, *(requester.irq for requester in self._requesters))),
             self.restarting.eq(node.restarting),
