@@ -148,6 +148,7 @@ class Client:
 
         Raises CommandFailed for any status but OK, BufferMismatch when the block is not as long as the buffer. No
         handle tells how long its block is: a buffer that ends with one of its segments gets the block's beginning.
+        What is in the buffer after an exception means nothing.
         """
         if (out is None) == (length is None):
             raise BufferMismatch("expected either a buffer to read into, or the length of a new one")
@@ -158,7 +159,7 @@ class Client:
         view = as_bytes(out, writable=True)
         result = self.device.wait(self.read(handle, view, park=park))
         if result.status is Status.RANGE:
-            raise BufferMismatch(f"the block ends before {view.nbytes} bytes, expected a buffer as long as the block")
+            raise BufferMismatch(f"the block has not {view.nbytes} bytes, expected a buffer as long as the block")
         if result.status is not Status.OK:
             raise CommandFailed(f"get {handle}", result.status)
         if result.length != view.nbytes:

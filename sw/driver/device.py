@@ -12,6 +12,7 @@ from hw.params.errors import InputError
 from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination
+from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
 from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
@@ -48,18 +49,7 @@ class Device:
         self.patience = 1000 + 2 * self.params.frames
         """How often to ask for what the device is still about, before that is an error: an answer takes a cycle or
         more, and the device goes through its tables at an entry a cycle."""
-        self._discover()
-
-    def _discover(self) -> None:
-        for register in self._registers.values():
-            if not register.constant:
-                continue
-            found, expected = self.read(register.name), register.reset(self.params)
-            if found != expected:
-                raise DeviceError(
-                    f"register {register.name} reads {found:#x}, expected {expected:#x}:"
-                    " the device was built for other parameters, or is none of ours"
-                )
+        discover(self._registers, self.params, self.read)
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +110,8 @@ class Device:
         self.write_field("CONTROL", "restart", 1)
         if not self._becomes("STATUS", "ready"):
             raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
+        while self._tickets and self.progress():
+            """What is still queued is not to be taken in the new epoch."""
         self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
         self.write_field("EPOCH_HIGH", "high", epoch >> 32)
         self.write_field("CONTROL", "start", 1)

@@ -9,8 +9,16 @@ from hw.params.params import CamParams, MemoryParams, PoolParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
 from sw.driver import Client, Device, SpecificationTransport, Transport
 from sw.driver.client import Buffer
+from sw.driver.transport import MmioTransport
+from sw.driver.transport.loopback import LoopbackBus
 
-TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport}
+
+def mmio(params: Params, seed: int) -> Transport:
+    """Rings, on a device in this process."""
+    return MmioTransport(params, LoopbackBus(params, seed))
+
+
+TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport, "mmio": mmio}
 """Every transport, made from parameters and a seed; all tests of this folder run on each."""
 
 SEGMENT = 512

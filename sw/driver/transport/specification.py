@@ -107,6 +107,8 @@ class SpecificationTransport(Transport):
                 into = self._into.pop((arrival.ring, arrival.tag), None)
                 if into is not None and len(into) == arrival.length:
                     into[:] = arrival.data
+                elif into is not None and len(into) < arrival.length:
+                    arrival.status, arrival.count, arrival.length, arrival.data = Status.RANGE, 0, 0, b""
         return arrived
 
     def _expire(self) -> bool:
