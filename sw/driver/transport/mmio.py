@@ -90,9 +90,7 @@ class MmioTransport(Transport):
             for port in ports
             for ring in (RingId(port, index) for index in range(params.tables.rings_per_port))
         }
-        for queue in self._queues:
-            if not self._bring_up(queue):
-                raise DeviceError(f"{self._name(queue)} stays in use after it was disabled, expected it to end")
+        self._start()
         if interrupts:
             self._slice.enable_interrupts(["admin"])
             for unit in self._units:
@@ -101,6 +99,15 @@ class MmioTransport(Transport):
     @property
     def _queues(self) -> list[QueuePair | EventRing]:
         return [*self._events, *(lane.pair for lane in self._lanes.values())]
+
+    def _start(self) -> None:
+        """Set all rings up, or leave nothing behind."""
+        stuck = next((queue for queue in self._queues if not self._bring_up(queue)), None)
+        if stuck is not None:
+            for queue in self._queues:
+                queue.disable()
+                queue.memory.close()
+            raise DeviceError(f"{self._name(stuck)} stays in use after it was disabled, expected it to end")
 
     def read_register(self, offset: int) -> int:
         self._rules.at(offset)
