@@ -18,8 +18,21 @@ def mmio(params: Params, seed: int) -> Transport:
     return MmioTransport(params, LoopbackBus(params, seed))
 
 
-TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport, "mmio": mmio}
+def scattered(params: Params, seed: int) -> Transport:
+    """The same, with short rings, buffers page by page, and no interrupts."""
+    bus = LoopbackBus(params, seed)
+    return MmioTransport(params, bus, entries=8, page_bytes=params.memory.segment_bytes, interrupts=False)
+
+
+TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {
+    "specification": SpecificationTransport,
+    "mmio": mmio,
+    "scattered": scattered,
+}
 """Every transport, made from parameters and a seed; all tests of this folder run on each."""
+
+LACKS: dict[str, dict[str, str]] = {}
+"""What the device of a transport does not have: markers of the tests that need it, each with a reason to skip."""
 
 SEGMENT = 512
 FRAME = 4096

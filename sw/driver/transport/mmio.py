@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hw.params.commands import Bind, Command, Completion, Lookup
@@ -324,17 +324,11 @@ class MmioTransport(Transport):
 
     def lose(self, ring: RingId) -> None:
         lane = self._lanes[ring]
-        self._end(lane, self._drain_waiting(lane))
         if not lane.dead:
             lane.pair.lose()
-        while lane.flights:
+        while lane.flights or lane.waiting:
             self._collect()
             if lane.flights:
                 self._rest()
         if lane.dead:
             self._revive(lane)
-
-    @staticmethod
-    def _drain_waiting(lane: Lane) -> Iterator[Flight]:
-        while lane.waiting:
-            yield lane.waiting.popleft()
