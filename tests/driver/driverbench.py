@@ -9,8 +9,11 @@ from hw.params.params import CamParams, MemoryParams, PoolParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
 from sw.driver import Client, Device, SpecificationTransport, Transport
 from sw.driver.client import Buffer
-from sw.driver.transport import MmioTransport
+from sw.driver.transport import Bus, MmioTransport
 from sw.driver.transport.loopback import LoopbackBus
+
+BUSES: dict[str, Callable[[Params, int], Bus]] = {"loopback": LoopbackBus}
+"""Every bus that has requesters behind it, made from parameters and a seed."""
 
 
 def mmio(params: Params, seed: int) -> Transport:
