@@ -49,9 +49,9 @@ class Transport(ABC):
     def poll(self) -> list[Arrival]:
         """Let the device work until something arrives; empty only when nothing is outstanding."""
 
-    def step(self) -> list[Arrival]:
-        """``poll``, but for a while only: it may return empty-handed while commands are outstanding."""
-        return self.poll()
+    def step(self) -> list[Arrival] | None:
+        """``poll``, but for a while only: what has arrived, if anything; None when nothing is outstanding either."""
+        return self.poll() or None
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
         """How long commands, or those of one ring, may take, from the next on; what has no answer by then ends

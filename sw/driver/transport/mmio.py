@@ -220,23 +220,24 @@ class MmioTransport(Transport):
     # Arrivals.
 
     def poll(self) -> list[Arrival]:
-        while True:
-            arrived = self.step()
-            if arrived or not self._outstanding:
-                return arrived
+        while (arrived := self.step()) == []:
+            continue
+        return arrived or []
 
-    def step(self) -> list[Arrival]:
+    def step(self) -> list[Arrival] | None:
         self._collect()
         if not self._arrived:
             self._rest()
             self._collect()
+        if not self._arrived and not self._outstanding:
+            return None
         arrived, self._arrived = self._arrived, []
         return arrived
 
     @property
     def _outstanding(self) -> bool:
         busy = any(lane.flights or lane.waiting for lane in self._lanes.values())
-        return busy or bool(self._arrived) or self._administrator.outstanding > 0
+        return busy or self._administrator.outstanding > 0
 
     def _collect(self) -> None:
         """Take in what is in memory, and send what waited for it."""
