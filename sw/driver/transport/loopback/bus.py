@@ -56,7 +56,7 @@ class LoopbackBus(Bus):
     def _work(self) -> None:
         for requester in self.requesters:
             requester.fetch()
-        for arrival in self._node.poll():
+        for arrival in self._node.step() or ():
             if isinstance(arrival, Completion):
                 self.requesters[arrival.ring.port].answer(arrival)
             else:
