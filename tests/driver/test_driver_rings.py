@@ -265,6 +265,42 @@ def test_a_loss_that_nobody_answers_ends_in_time(ringed: Ringed) -> None:
     ringed.device.bind(ringed.one.ring, 0)
 
 
+def test_a_ring_is_bound_only_when_the_node_knows_of_its_loss(ringed: Ringed) -> None:
+    store(ringed.one, 1)
+    registers, honest = ringed.bus.requesters[0].registers, ringed.bus.wait
+    registers.set("RING0_STATUS.losing", 1)
+    waits = iter(range(3))
+
+    def wait() -> bool:
+        if next(waits, None) is None:
+            registers.set("RING0_STATUS.losing", 0)
+        return honest()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ringed.bus, "wait", wait)
+        ringed.device.reset(ringed.one.ring)
+    assert registers.get("RING0_STATUS.losing") == 0 and ringed.failures() == []
+    registers.set("RING0_STATUS.losing", 1)
+    ringed.device.transport.set_timeout(5000)
+    ringed.device.reset(ringed.one.ring)
+    ringed.settle()
+    assert [failed.why for failed in ringed.failures()] == ["its loss does not reach the node"]
+    assert ringed.one.lookup(0, [1]).status is Status.UNAVAILABLE
+    registers.set("RING0_STATUS.losing", 0)
+    ringed.device.bind(ringed.one.ring, 0)
+    assert ringed.one.lookup(0, [1]).status is Status.HIT
+
+
+def test_whoever_follows_the_device_is_told_which_command_is_in_which_slot(ringed: Ringed) -> None:
+    told: list[tuple[int | None, RingId, int, int]] = []
+    ringed.device.transport.filled = lambda *each: told.append(each)  # type: ignore[attr-defined]
+    for _ in range(9):
+        ringed.one.lookup(0, [1])
+    assert {ring for _, ring, _, _ in told} == {ringed.one.ring} and len({tag for *_, tag in told}) == 9
+    assert {slot for _, _, slot, _ in told} <= set(range(4))
+    assert [cycle for cycle, *_ in told] == sorted({cycle for cycle, *_ in told if cycle is not None})
+
+
 def test_a_device_restarted_with_commands_in_flight_that_it_never_answers_is_in_service_again(ringed: Ringed) -> None:
     ringed.device.transport.set_timeout(5000)
     tickets = [client.submit(c.Lookup(0, [1])) for client in (ringed.one, ringed.far) for _ in range(6)]

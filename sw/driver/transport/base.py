@@ -62,11 +62,6 @@ class Transport(ABC):
         if not timeout > 0:
             raise InputError(f"timeout = {timeout}, expected more than 0 cycles or seconds")
 
-    @property
-    def clock(self) -> float | None:
-        """What ``set_timeout`` counts in: the time that has passed; None where none does."""
-        return None
-
     @abstractmethod
     def lose(self, ring: RingId) -> None:
         """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE.
@@ -77,6 +72,16 @@ class Transport(ABC):
     @abstractmethod
     def counters(self) -> dict[str, int]:
         """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
+
+    @property
+    def cycle(self) -> int | None:
+        """The device's clock, in cycles; None if it has none that could be seen."""
+        return None
+
+    @property
+    def clock(self) -> float | None:
+        """The time that has passed, in what ``set_timeout`` counts; None where none does."""
+        return self.cycle
 
     @abstractmethod
     def close(self) -> None:

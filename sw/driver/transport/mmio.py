@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from hw.params.commands import Bind, Command, Completion, Lookup
@@ -57,6 +57,9 @@ class MmioTransport(Transport):
     - ``page_bytes``: map buffers in pages of this size, one by one, as memory that lies scattered.
     - ``interrupts``: without them, rings are looked at now and then.
 
+    ``filled`` is told of each descriptor before the device can see it: cycle, ring, its tag for the device, and the tag
+    of its command.
+
     InputError for sizes that there are none of, DeviceError for another device, or one that stays in use.
     """
 
@@ -70,6 +73,7 @@ class MmioTransport(Transport):
         interrupts: bool = True,
     ) -> None:
         self.params = params
+        self.filled: Callable[[int | None, RingId, int, int], None] | None = None
         self._bus = bus
         entries = 1 << params.requester.commands.bit_length() if entries is None else check_entries(entries)
         self._flights = Flights(bus, params, page_bytes)
@@ -131,8 +135,13 @@ class MmioTransport(Transport):
         self._timeouts[ring] = timeout
 
     @property
+    def cycle(self) -> int | None:
+        return self._bus.cycle
+
+    @property
     def clock(self) -> float:
-        return self._now()
+        cycle = self._bus.cycle
+        return time.monotonic() if cycle is None else cycle
 
     def close(self) -> None:
         """Take the rings out of service and unmap all memory; what is under way has no completion any more."""
@@ -144,20 +153,16 @@ class MmioTransport(Transport):
 
     # Time.
 
-    def _now(self) -> float:
-        cycle = self._bus.cycle
-        return time.monotonic() if cycle is None else cycle
-
     def _deadline(self, ring: RingId | None = None) -> float:
-        return self._now() + self._timeouts.get(ring, self._timeouts[None])
+        return self.clock + self._timeouts.get(ring, self._timeouts[None])
 
     def _bring_up(self, queue: QueuePair | EventRing) -> bool:
         """Set a ring up, once it is inactive; whether it was so in time."""
         if queue.active:
             queue.disable()
         deadline = self._deadline()
-        while queue.active:
-            if self._now() > deadline:
+        while queue.active or queue.losing:
+            if self.clock > deadline:
                 return False
             self._bus.wait()
         queue.enable()
@@ -201,6 +206,8 @@ class MmioTransport(Transport):
                 area[: len(flight.keys)] = flight.keys
             flight.deadline = self._deadline(pair.ring)
             lane.flights[slot] = flight
+            if self.filled is not None:
+                self.filled(self.cycle, pair.ring, slot, flight.tag)
             pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
 
     def _administer(self) -> None:
@@ -285,7 +292,7 @@ class MmioTransport(Transport):
         for port, unit in enumerate(self._units):
             if "failed" in unit.happened(HAPPENINGS):
                 self._repair(port)
-        now = self._now()
+        now = self.clock
         for lane in self._lanes.values():
             late = next((flight for flight in lane.flights.values() if flight.deadline < now), None)
             if late is not None:
@@ -331,5 +338,10 @@ class MmioTransport(Transport):
             self._collect()
             if lane.flights:
                 self._rest()
+        deadline = self._deadline(ring)
+        while not lane.dead and lane.pair.losing:
+            self._rest()
+            if deadline < self.clock:
+                self._kill(lane, "its loss does not reach the node")
         if lane.dead:
             self._revive(lane)

@@ -73,6 +73,11 @@ class QueuePair:
         return bool(self._unit.get(self.name + "STATUS.active"))
 
     @property
+    def losing(self) -> bool:
+        """Whether the node has not been told of a loss yet."""
+        return bool(self._unit.get(self.name + "STATUS.losing"))
+
+    @property
     def failed(self) -> bool:
         """Whether the device has given the ring up."""
         return bool(self._unit.get(self.name + "STATUS.failed"))
@@ -162,6 +167,9 @@ class EventRing:
     def active(self) -> bool:
         """Whether the device still uses its memory."""
         return bool(self._unit.get("EVENT_STATUS.active"))
+
+    losing = False
+    """No node has to be told."""
 
     @property
     def failed(self) -> bool:

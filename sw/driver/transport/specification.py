@@ -17,7 +17,6 @@ from sw.driver.transport.base import Arrival, Transport
 from sw.driver.transport.hash import HashMatrices
 from sw.driver.transport.registers import RegisterFile, Window
 
-
 PATIENCE = 100
 """How often ``step`` finds nothing to do before time passes, so that others can send something meanwhile."""
 
