@@ -10,6 +10,7 @@ from hw.params import InputError
 from hw.params import commands as c
 from hw.params.commands import Binding, Message
 from hw.params.protocol import LookupMode, RingId, Status
+from hw.params.records import COMPLETION, EVENT, Record
 from hw.tb.mutate import mutate
 from sw.driver import Client, Device, DeviceError
 from sw.driver.client import as_bytes, crc32c
@@ -20,6 +21,8 @@ from sw.driver.transport.loopback.requester import Requester
 from sw.driver.transport.mmio import MessagesLost, RingFailed
 
 DATA = bytes(range(250)) * 4
+
+plain = Record.pack
 
 
 class Ringed(Rig):
@@ -166,6 +169,36 @@ def test_a_doorbell_beyond_the_ring_fails_it(ringed: Ringed) -> None:
     assert [failed.ring for failed in ringed.failures()] == [ringed.one.ring]
     ringed.device.bind(ringed.one.ring, 0)
     store(ringed.one, 1)
+
+
+@pytest.mark.parametrize("wrong", [{"status": 99}, {"tag": 3}, {"items": 9}, {"result": 77}])
+def test_a_completion_that_is_none_fails_its_ring(
+    ringed: Ringed, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, int]
+) -> None:
+    handle, honest = store(ringed.one, 1, DATA), COMPLETION.pack
+
+    def pack(self: Record, **values: int) -> bytes:
+        is_result = values.get("tag") is None
+        if "result" in wrong:
+            return honest(**values | {"status": wrong["result"]} if is_result else values)
+        return honest(**values if is_result else values | wrong)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "pack", lambda self, **values: (pack if self is COMPLETION else plain)(self, **values))
+        assert ringed.one.lookup(0, [1]).status is Status.UNAVAILABLE
+    assert [failed.why for failed in ringed.failures()] == ["the device has written a completion that is none"]
+    ringed.device.bind(ringed.one.ring, 0)
+    assert bytes(ringed.one.get(handle, length=1000)) == DATA
+
+
+@pytest.mark.parametrize("wrong", [{"kind": 9}, {"fate": 9}])
+def test_a_message_that_is_none_counts_as_lost(
+    ringed: Ringed, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, int]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "pack", lambda self, **values: plain(self, **values | (wrong if self is EVENT else {})))
+        store(ringed.one, 1)
+    assert ringed.heard == [MessagesLost(0), MessagesLost(1)]
 
 
 @pytest.mark.parametrize("kind", ["write", "read", "keys"])

@@ -250,9 +250,7 @@ class MmioTransport(Transport):
         """Take in what is in memory, and send what waited for it."""
         for ring in self._events:
             for fields in ring.pull():
-                if fields["flags"] & LOST:
-                    self._arrived.append(MessagesLost(ring.port))
-                self._arrived.append(told(ring.port, fields))
+                self._arrived += self._told(ring.port, fields)
         for lane in self._lanes.values():
             if lane.flights:
                 self._harvest(lane)
@@ -260,19 +258,38 @@ class MmioTransport(Transport):
         self._tell_ended(self._administrator.ended())
         self._administer()
 
+    @staticmethod
+    def _told(port: int, fields: dict[str, int]) -> list[Arrival]:
+        lost: list[Arrival] = [MessagesLost(port)] if fields["flags"] & LOST else []
+        try:
+            return [*lost, told(port, fields)]
+        except ValueError:
+            return [MessagesLost(port)]
+
     def _harvest(self, lane: Lane) -> None:
+        """Take in the completions of a ring; one that is none ends its service."""
         for fields in lane.pair.pull():
             slot = fields["tag"]
-            flight = lane.flights.pop(slot, None)
-            if flight is None:
-                raise DeviceError(f"{lane.pair.ring} has a completion with tag {slot}, which no command has")
-            self._flights.release(lane.pair.ring.port, flight)
+            completion = self._completion(lane, slot, fields) if slot in lane.flights else None
+            if completion is None:
+                self._kill(lane, "the device has written a completion that is none")
+                return
+            self._flights.release(lane.pair.ring.port, lane.flights.pop(slot))
+            self._finish(lane, completion)
+
+    def _completion(self, lane: Lane, slot: int, fields: dict[str, int]) -> Completion | None:
+        flight = lane.flights[slot]
+        try:
             completion = completed(lane.pair.ring, flight.tag, flight.command.opcode, fields)
             if isinstance(flight.command, Lookup):
+                if fields["items"] > len(flight.command.keys):
+                    return None
                 add_results(completion, lane.pair.results(slot)[1][: fields["items"] * RESULT.itemsize])
-            elif flight.own is not None:
-                completion.data = bytes(flight.own[: completion.length])
-            self._finish(lane, completion)
+        except (ValueError, IndexError):
+            return None
+        if flight.own is not None:
+            completion.data = bytes(flight.own[: completion.length])
+        return completion
 
     def _finish(self, lane: Lane, completion: Completion) -> None:
         lane.tags.discard(completion.tag)
