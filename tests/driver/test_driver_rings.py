@@ -422,6 +422,19 @@ def test_a_closed_transport_leaves_its_rings_out_of_service(ringed: Ringed) -> N
             assert ringed.bus.requesters[port].registers.get(f"RING{index}_STATUS.active") == 0
 
 
+def test_a_ring_that_is_enabled_too_early_starts_when_it_is_inactive() -> None:
+    ringed = Ringed(entries=4)
+    unit = ringed.device.transport._units[0]  # type: ignore[attr-defined]
+    ringed.one.submit(c.Lookup(0, [1]))
+    ringed.bus.requesters[0].fetch()
+    for enable in (0, 1):
+        unit.write("RING0_CONTROL", enable)
+    assert (unit.get("RING0_STATUS.outstanding"), unit.read("RING0_TAIL")) == (1, 1)
+    ringed.bus.wait()
+    assert unit.happened(["inactive"]) == {"inactive"}
+    assert (unit.get("RING0_STATUS.active"), unit.get("RING0_STATUS.outstanding"), unit.read("RING0_TAIL")) == (1, 0, 0)
+
+
 # What these tests can find.
 
 

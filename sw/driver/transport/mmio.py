@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hw.params.commands import Bind, Command, Completion, Lookup
+from hw.params.commands import Bind, Command, Completion
 from hw.params.errors import InputError
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, RingId, Status
@@ -18,7 +18,7 @@ from sw.driver.transport.base import Arrival, Transport
 from sw.driver.transport.bus import SLICE, Bus
 from sw.driver.transport.flights import Flight, Flights
 from sw.driver.transport.notices import MessagesLost, RingFailed
-from sw.driver.transport.outcomes import RESULT, add_results, completed, told
+from sw.driver.transport.outcomes import completed, told
 from sw.driver.transport.registers import RegisterRules, refuse_locked
 from sw.driver.transport.rings import EventRing, QueuePair, check_entries
 from sw.driver.transport.unit import Unit
@@ -268,28 +268,19 @@ class MmioTransport(Transport):
 
     def _harvest(self, lane: Lane) -> None:
         """Take in the completions of a ring; one that is none ends its service."""
-        for fields in lane.pair.pull():
+        pair = lane.pair
+        for fields in pair.pull():
             slot = fields["tag"]
-            completion = self._completion(lane, slot, fields) if slot in lane.flights else None
-            if completion is None:
+            try:
+                flight = lane.flights[slot]
+                completion = completed(pair.ring, flight.tag, flight.command, fields, pair.results(slot)[1])
+            except (KeyError, ValueError):
                 self._kill(lane, "the device has written a completion that is none")
                 return
-            self._flights.release(lane.pair.ring.port, lane.flights.pop(slot))
+            if flight.own is not None:
+                completion.data = bytes(flight.own[: completion.length])
+            self._flights.release(pair.ring.port, lane.flights.pop(slot))
             self._finish(lane, completion)
-
-    def _completion(self, lane: Lane, slot: int, fields: dict[str, int]) -> Completion | None:
-        flight = lane.flights[slot]
-        try:
-            completion = completed(lane.pair.ring, flight.tag, flight.command.opcode, fields)
-            if isinstance(flight.command, Lookup):
-                if fields["items"] > len(flight.command.keys):
-                    return None
-                add_results(completion, lane.pair.results(slot)[1][: fields["items"] * RESULT.itemsize])
-        except (ValueError, IndexError):
-            return None
-        if flight.own is not None:
-            completion.data = bytes(flight.own[: completion.length])
-        return completion
 
     def _finish(self, lane: Lane, completion: Completion) -> None:
         lane.tags.discard(completion.tag)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hw.params.commands import Completion, Event, Fate, Fence, Invalidate, Message
-from hw.params.protocol import Handle, MessageKind, Opcode, PinId, RingId, SessionId, Status
+from hw.params.commands import Command, Completion, Event, Fate, Fence, Invalidate, Lookup, Message, Read
+from hw.params.protocol import Handle, MessageKind, PinId, RingId, SessionId, Status
 from hw.params.records import COMPLETION, GIVEN, NAMED, OF_MODEL, OF_PARTITION, Record
 
 _STATUSES = tuple(Status)
@@ -21,21 +21,30 @@ def dtype_of(record: Record) -> np.dtype:
 RESULT = dtype_of(COMPLETION)
 
 
-def completed(ring: RingId, tag: int, opcode: Opcode, fields: Mapping[str, int]) -> Completion:
-    """The completion of a command, but for results and data of a LOOKUP and a READ."""
+def completed(ring: RingId, tag: int, command: Command, fields: Mapping[str, int], results: memoryview) -> Completion:
+    """The completion of a command, but for the data of a READ; ``results``: where those of a LOOKUP are.
+
+    ValueError for fields that are none of a completion.
+    """
     completion = Completion(ring, tag, Status(fields["status"]), fields["count"])
     if fields["flags"] & NAMED:
         completion.handle = Handle.unpack(fields["handle"])
     if fields["flags"] & GIVEN:
         completion.session = SessionId.unpack(fields["slot"])
-    if opcode is Opcode.READ and completion.status is Status.OK:
+    if isinstance(command, Read) and completion.status is Status.OK:
         completion.length = fields["slot"]
+    if isinstance(command, Lookup):
+        if fields["items"] > len(command.keys):
+            raise ValueError(f"{fields['items']} results of {len(command.keys)} keys")
+        _add_results(completion, results[: fields["items"] * RESULT.itemsize])
     return completion
 
 
-def add_results(completion: Completion, results: memoryview) -> None:
-    """Fill in what a LOOKUP tells of each key, from its results, as many as were written; in few calls for all keys."""
+def _add_results(completion: Completion, results: memoryview) -> None:
+    """Fill in what a LOOKUP tells of each key, in few calls for all keys."""
     found = np.frombuffer(results, RESULT)
+    if (found["status"] >= len(_STATUSES)).any():
+        raise ValueError("a result has a status that is none")
     completion.statuses = [*map(_STATUSES.__getitem__, found["status"].tolist())]
     completion.handles = [None] * len(found)
     completion.pins = [None] * len(found)
@@ -48,7 +57,7 @@ def add_results(completion: Completion, results: memoryview) -> None:
 
 
 def told(port: int, fields: Mapping[str, int]) -> Message:
-    """The message of an entry of a port's event ring."""
+    """The message of an entry of a port's event ring. ValueError for one that is none."""
     match MessageKind(fields["kind"]):
         case MessageKind.FENCE:
             return Fence(port, RingId(port, fields["ring"]), SessionId.unpack(fields["slot"]))

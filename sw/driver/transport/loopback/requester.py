@@ -5,19 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from hw.params.commands import Command, Completion, Event, Fence, Invalidate, Message
+from hw.params.commands import Command, Completion, Message
 from hw.params.params import Params
-from hw.params.protocol import TAG_BITS, Handle, MessageKind, Opcode, RingId, SlotId, Status
+from hw.params.protocol import TAG_BITS, Opcode, RingId, Status
 from hw.params.records import (
     ALIGNMENT,
     COMPLETION,
     DESCRIPTOR,
     EVENT,
-    GIVEN,
     LOST,
-    NAMED,
-    OF_MODEL,
-    OF_PARTITION,
     PAGE_SHIFTS,
     PHASE,
     SCATTERED,
@@ -25,6 +21,7 @@ from hw.params.records import (
 from hw.rdl import requester_map
 from sw.driver.transport.descriptors import KEY_BYTES, command_of
 from sw.driver.transport.loopback.memory import Memory, Refused
+from sw.driver.transport.loopback.written import message_of, names_of
 from sw.driver.transport.registers import RegisterFile, Window
 
 
@@ -115,10 +112,11 @@ class Requester:
         if queue.active and not queue.enabled and not queue.contexts:
             queue.active = False
             self._happens("inactive")
-        if enable and queue.armed and not queue.active:
+        if not enable:
+            queue.armed = True
+        elif queue.armed and not queue.active:
             queue.fetched = queue.tail = queue.written = queue.head = 0
-            queue.enabled, queue.active, queue.failed = True, True, False
-        queue.armed = not enable
+            queue.enabled, queue.active, queue.failed, queue.armed = True, True, False, False
         self._show(name, queue)
         self.registers.set(name + "STATUS.outstanding", len(queue.contexts))
 
@@ -253,7 +251,7 @@ class Requester:
         number = completion.tag % (1 << (self._params.requester.commands - 1).bit_length())
         queue, fields, bad = self._contexts[number]
         outcome = {"status": completion.status, "count": completion.count}
-        outcome |= _names(completion.handle, completion.session)
+        outcome |= names_of(completion.handle, completion.session)
         mute = not queue.enabled
         try:
             if completion.statuses and not mute:
@@ -271,7 +269,7 @@ class Requester:
     def _results(self, address: int, completion: Completion) -> int:
         each = zip(completion.statuses, completion.handles, completion.pins, strict=True)
         for item, (status, handle, pin) in enumerate(each):
-            record = COMPLETION.pack(status=status, items=item, **_names(handle, pin))
+            record = COMPLETION.pack(status=status, items=item, **names_of(handle, pin))
             self.memory.write(address + item * COMPLETION.size, record)
         return len(completion.statuses)
 
@@ -310,7 +308,7 @@ class Requester:
             self._lost = True
             self._count("DROPPED")
             return
-        fields = _message(message)
+        fields = message_of(message)
         fields["flags"] = fields.get("flags", 0) | LOST * self._lost
         phase = int(events.written // entries % 2 == 0)
         at = self._base("EVENT_", "BASE") + events.written % entries * EVENT.size
@@ -322,28 +320,3 @@ class Requester:
         self._lost = False
         events.written += 1
         self._happens("event")
-
-
-def _names(handle: Handle | None, slot: SlotId | None) -> dict[str, int]:
-    """What an outcome names and gives."""
-    fields = {"flags": 0}
-    if handle is not None:
-        fields |= {"handle": handle.pack(), "flags": NAMED}
-    if slot is not None:
-        fields |= {"slot": slot.pack(), "flags": fields["flags"] | GIVEN}
-    return fields
-
-
-def _message(message: Message) -> dict[str, int]:
-    """The fields of a message."""
-    match message:
-        case Fence(_, ring, session):
-            return {"kind": MessageKind.FENCE, "ring": ring.ring, "slot": session.pack()}
-        case Invalidate(_, partition, None):
-            return {"kind": MessageKind.INVALIDATE, "flags": OF_PARTITION, "partition": partition or 0}
-        case Invalidate(_, _, model):
-            return {"kind": MessageKind.INVALIDATE, "flags": OF_MODEL, "model": model or 0}
-        case Event(_, fate, partition, model, key, handle):
-            block = {"partition": partition, "model": model, "key": key, "handle": handle.pack()}
-            return {"kind": MessageKind.EVENT, "fate": fate} | block
-    raise TypeError(f"{message} is no message of a node")
