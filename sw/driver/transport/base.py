@@ -62,6 +62,11 @@ class Transport(ABC):
         if not timeout > 0:
             raise InputError(f"timeout = {timeout}, expected more than 0 cycles or seconds")
 
+    @property
+    def clock(self) -> float | None:
+        """The time that has passed, in what ``set_timeout`` counts; None where none does."""
+        return self.cycle
+
     @abstractmethod
     def lose(self, ring: RingId) -> None:
         """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE.
@@ -77,11 +82,6 @@ class Transport(ABC):
     def cycle(self) -> int | None:
         """The device's clock, in cycles; None if it has none that could be seen."""
         return None
-
-    @property
-    def clock(self) -> float | None:
-        """The time that has passed, in what ``set_timeout`` counts; None where none does."""
-        return self.cycle
 
     @abstractmethod
     def close(self) -> None:
