@@ -1,6 +1,9 @@
 """Ways to reach a slice: each carries registers, commands and completions, and decides nothing."""
 
 from sw.driver.transport.base import Arrival, Transport
+from sw.driver.transport.bus import Bus
+from sw.driver.transport.mmio import MmioTransport
+from sw.driver.transport.notices import MessagesLost, RingFailed
 from sw.driver.transport.specification import SpecificationTransport
 
-__all__ = ["Arrival", "SpecificationTransport", "Transport"]
+__all__ = ["Arrival", "Bus", "MessagesLost", "MmioTransport", "RingFailed", "SpecificationTransport", "Transport"]

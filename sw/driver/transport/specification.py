@@ -17,6 +17,9 @@ from sw.driver.transport.base import Arrival, Transport
 from sw.driver.transport.hash import HashMatrices
 from sw.driver.transport.registers import RegisterFile, Window
 
+PATIENCE = 100
+"""How often ``step`` finds nothing to do before time passes, so that others can send something meanwhile."""
+
 
 class SpecificationTransport(Transport):
     """Runs commands and internal operations in a seeded order. Time passes only when nothing else can happen:
@@ -41,6 +44,8 @@ class SpecificationTransport(Transport):
         self._registers.set("STATUS.ready", 1)
         self._into: dict[tuple[RingId, int], memoryview] = {}
         self._arrived: list[Arrival] = []
+        self._idled = 0
+        self._expires = True
 
     def read_register(self, offset: int) -> int:
         return self._registers.read(offset)
@@ -99,7 +104,7 @@ class SpecificationTransport(Transport):
         while not self._arrived:
             if not self._scheduler.idle:
                 self._arrived = self._scheduler.step()
-            elif not self._expire():
+            elif not self._expires or not self._expire():
                 break
         arrived, self._arrived = self._arrived, []
         for arrival in arrived:
@@ -107,7 +112,17 @@ class SpecificationTransport(Transport):
                 into = self._into.pop((arrival.ring, arrival.tag), None)
                 if into is not None and len(into) == arrival.length:
                     into[:] = arrival.data
+                elif into is not None and len(into) < arrival.length:
+                    arrival.status, arrival.count, arrival.length, arrival.data = Status.RANGE, 0, 0, b""
         return arrived
+
+    def step(self) -> list[Arrival] | None:
+        self._expires = self._idled >= PATIENCE
+        arrived = self.poll()
+        self._expires = True
+        self._idled = 0 if arrived else self._idled + 1
+        core = self._slice.core
+        return arrived if arrived or len(core.parked) or core.fenced else None
 
     def _expire(self) -> bool:
         """Let the oldest timer run out, if there is one."""
