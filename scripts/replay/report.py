@@ -16,6 +16,7 @@ from hw.params.statistics import STATISTICS, Statistic
 from pymodel.trace import Curve
 from scripts.replay import plots
 from scripts.replay.run import Replay
+from scripts.replay.stats import lookup
 from scripts.report import Page, Plot, Row, Table, draw
 
 PLOTS = ("hits", "curve", "occupancy", "evictions", "partitions")
@@ -167,14 +168,6 @@ def _large(value: int) -> str:
     """Bytes in few digits."""
     power = min(4, (len(str(value)) - 1) // 3)
     return f"{value / 1000**power:.{0 if power == 0 else 1}f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
-
-
-def lookup(stats: dict[str, Any], name: str) -> Any:
-    """The value of a statistic by its dotted name."""
-    value: Any = stats
-    for part in name.split("."):
-        value = value[part]
-    return value
 
 
 def number(value: Any, name: str) -> str:

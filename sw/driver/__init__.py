@@ -2,7 +2,7 @@
 
 from sw.driver.client import Client, Put
 from sw.driver.device import Device, Ticket
-from sw.driver.errors import BufferMismatch, CommandFailed, DeviceError, RegisterError
+from sw.driver.errors import BufferMismatch, CommandFailed, DeviceError, Diverged, RegisterError
 from sw.driver.transport import SpecificationTransport, Transport
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "CommandFailed",
     "Device",
     "DeviceError",
+    "Diverged",
     "Put",
     "RegisterError",
     "SpecificationTransport",

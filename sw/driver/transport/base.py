@@ -57,6 +57,11 @@ class Transport(ABC):
     def counters(self) -> dict[str, int]:
         """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
 
+    @property
+    def cycle(self) -> int | None:
+        """The device's clock, in cycles; None if it has none that could be seen."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Release what the transport holds."""
