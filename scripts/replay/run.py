@@ -22,6 +22,15 @@ _SAMPLES = 200
 """How often the frames are counted in a run."""
 
 
+def check_sessions(params: Params) -> None:
+    """ParameterError when there are more requests in flight than sessions: a slice of few is good, but for this."""
+    if params.replay.in_flight > params.tables.sessions:
+        raise ParameterError(
+            f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
+            f" exceeds tables.sessions = {params.tables.sessions}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Shares:
     """The pool that a replay uses, and what each of its partitions may have and is sure of, in frames."""
@@ -72,11 +81,7 @@ class Replay:
     """One run of a workload on one transport; holds all that was observed. Without ``epoch``, the device takes any."""
 
     def __init__(self, workload: Workload, params: Params, transport: Transport, *, epoch: int | None = None) -> None:
-        if params.replay.in_flight > params.tables.sessions:  # a slice of few sessions is good, but for this
-            raise ParameterError(
-                f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
-                f" exceeds tables.sessions = {params.tables.sessions}"
-            )
+        check_sessions(params)
         self.shares = Shares.of(params)
         self.params = params
         self.workload = workload

@@ -96,3 +96,12 @@ class Timing(Observer):
                 moved = max(b - a for a, b in zip(before.beats, after.beats, strict=True))
                 stalled += max(0, after.cycle - before.cycle - moved)
         return stalled
+
+
+def utilisation(samples: Sequence[Sample], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Edges of at most `most` intervals, in cycles, and beats per cycle by channel and interval."""
+    cycles = np.array([sample.cycle for sample in samples])
+    beats = np.array([sample.beats for sample in samples])
+    edges = np.linspace(cycles[0], max(cycles[-1], cycles[0] + 1), min(most, len(samples)) + 1)
+    moved = [np.diff(np.interp(edges, cycles, column)) for column in beats.T]
+    return edges, np.array(moved) / np.diff(edges)
