@@ -44,7 +44,7 @@ class ObservedTransport(Transport):
             observer.wrote(offset, value)
 
     def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
-        cycle = self._inner.cycle
+        cycle = self.cycle
         self._inner.submit(ring, tag, command, into)
         for observer in self._observers:
             observer.submitted(ring, tag, command, into, cycle)
