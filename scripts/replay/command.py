@@ -277,10 +277,11 @@ def _progress(what: str, requests: int) -> Iterator[Any]:
 def _summary(results: _Results) -> str:
     """A table; with what the specification had, following, and how far that is away."""
     stats, beside = results.stats, results.beside
-    table = Table(title=f"{Path(stats['trace']).name} on {stats['backend']}, {stats['capacity_frames']:,} frames")
-    table.add_column("statistic")
-    for column in ("value",) if beside is None else (stats["backend"], "specification, following", "difference"):
-        table.add_column(column, justify="right")
+    title = f"{Path(stats['trace']).name} on {stats['backend']}, {stats['capacity_frames']:,} frames"
+    table = Table(title=title if beside is None else f"{title}; the specification follows")
+    table.add_column("statistic", no_wrap=True)
+    for column in ("value",) if beside is None else (stats["backend"], "specification", "difference"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("unit")
     units = {statistic.name: statistic.unit for statistic in STATISTICS}
     for name in _SUMMARY:

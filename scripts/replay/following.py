@@ -12,10 +12,15 @@ from sw.driver import Diverged
 from sw.driver.transport import FollowingTransport, Recording
 
 _OWN = frozenset(("Time", "Following", "Partitions"))
+_WORDS = frozenset(("hit_rate_definition",))
 _OF_THE_RUN = frozenset(("complete", "requests", "failed_requests", "retired_requests", "events", "hints"))
 
 COMPARED = (
-    *(s.name for s in STATISTICS if s.group not in _OWN and (s.group != "Run" or s.name in _OF_THE_RUN)),
+    *(
+        s.name
+        for s in STATISTICS
+        if s.group not in _OWN and s.name not in _WORDS and (s.group != "Run" or s.name in _OF_THE_RUN)
+    ),
     "partitions",
 )
 """Statistics that a run and the specification that follows it have in common, by dotted name."""

@@ -64,7 +64,7 @@ def test_a_run_is_timed_and_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     latency = found["read_latency_cycles"]
     assert 0 < latency["p50"] <= latency["p99"] <= latency["max"] < found["cycles"]
     assert 0 < found["stall_cycles"] < found["cycles"]
-    for words in ("specification, following", "difference", "stall_cycles"):
+    for words in ("the specification follows", "difference", "stall_cycles"):
         assert words in result.output
     plots = {"latency.svg", "channels.svg", "in_flight.svg", "timeline.json"}
     assert plots <= {file.name for file in Path("out").iterdir()}
@@ -74,7 +74,7 @@ def test_a_run_is_timed_and_followed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_clock_there_is_nothing_of_time() -> None:
     result = kvnode_replay("trace.jsonl", "--out", "out")
-    assert "specification, following" not in result.output and "cycles" not in result.output
+    assert "the specification follows" not in result.output and "cycles" not in result.output
     assert set(stats()["following"].values()) == {None}
     assert not {"latency.svg", "timeline.json"} & {file.name for file in Path("out").iterdir()}
     assert "Latency by command" not in Path("out", "report.html").read_text()
@@ -93,7 +93,7 @@ def test_a_device_that_differs_ends_with_status_1(monkeypatch: pytest.MonkeyPatc
     assert "WRITE, tag" in result.output and "count is 2, expected 1" in result.output
     assert stats()["following"]["identical"] is False and stats()["following"]["fields"] is None
     assert "Check failed" in Path("out", "report.html").read_text()
-    assert "specification, following" not in result.output
+    assert "the specification follows" not in result.output
 
 
 def test_an_interrupted_run_is_followed_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
