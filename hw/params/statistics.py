@@ -107,8 +107,8 @@ _TIME = (
     (
         "stall_cycles",
         "cycles",
-        "cycles in which commands were in flight and the busiest memory channel moved no beat: the busiest of each"
-        " interval between two polls; null without timing",
+        "cycles with commands in flight, less one for each beat that the busiest memory channel read or wrote: the"
+        " busiest of each interval between two polls; null without timing",
     ),
 )
 

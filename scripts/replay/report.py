@@ -111,8 +111,8 @@ def _plots_over_time(timing: Timing) -> dict[str, Plot]:
         ),
         "channels": (
             "Use of the memory channels",
-            "Beats read and written, per cycle. All channels at 1 are all that memory can do; one above the others says"
-            " that blocks are striped badly.",
+            "Beats read and written, per cycle; each way can move one. One channel above the others says that blocks"
+            " are striped badly.",
             clockplots.channels,
         ),
         "in_flight": (

@@ -89,7 +89,7 @@ class Timing(Observer):
 
     @property
     def stall_cycles(self) -> int:
-        """Over the intervals with commands in flight: the cycles in which the busiest channel moved nothing."""
+        """Over the intervals with commands in flight: their cycles, less the beats of the busiest channel of each."""
         stalled = 0
         for before, after in zip(self.samples, self.samples[1:], strict=False):
             if after.in_flight:
