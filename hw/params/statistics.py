@@ -97,10 +97,34 @@ _FRAMES = (
 
 _TIME = (
     ("cycles", "cycles", "cycles from the first command to the last completion; null without timing"),
-    ("read_latency_cycles.p50", "cycles", "cycles from READ to its last beat, median; null without timing"),
+    (
+        "read_latency_cycles.p50",
+        "cycles",
+        "cycles from before the doorbell of a READ until software saw its completion, median; null without timing",
+    ),
     ("read_latency_cycles.p99", "cycles", "the same, 99th percentile; null without timing"),
     ("read_latency_cycles.max", "cycles", "the same, maximum; null without timing"),
-    ("stall_cycles", "cycles", "cycles in which a request waited for bytes of its prefix; null without timing"),
+    (
+        "stall_cycles",
+        "cycles",
+        "cycles with commands in flight, less one for each beat that the busiest memory channel read or wrote: the"
+        " busiest of each interval between two polls; null without timing",
+    ),
+)
+
+_FOLLOWING = (
+    ("following.operations", "", "entries of the order log that the specification followed; null without a recording"),
+    (
+        "following.identical",
+        "",
+        "whether the specification, following, had the same completions, messages and statistics; null without",
+    ),
+    ("following.difference", "", "the first difference in words; null when there is none"),
+    (
+        "following.fields",
+        "",
+        "of each statistic that both have, whether it is the same; null when it did not get so far",
+    ),
 )
 
 _PARTITION = (
@@ -131,6 +155,7 @@ STATISTICS: tuple[Statistic, ...] = tuple(
         ("Bytes", "", _BYTES),
         ("Frames at the end", "", _FRAMES),
         ("Time", "", _TIME),
+        ("Following", "", _FOLLOWING),
         ("Partitions", "partitions[].", _PARTITION),
         ("Details", "", _DETAILS),
     )

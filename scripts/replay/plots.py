@@ -54,7 +54,7 @@ def hits_over_time(axes: Axes, history: History) -> None:
     axes.set_ylim(0, None)
     axes.xaxis.set_major_formatter(_THOUSANDS)
     axes.yaxis.set_major_formatter(_PERCENT)
-    _legend(axes)
+    legend(axes)
 
 
 def hit_rate_curve(axes: Axes, lru: Curve, optimum: Curve, capacity: int, rate: float) -> None:
@@ -69,11 +69,11 @@ def hit_rate_curve(axes: Axes, lru: Curve, optimum: Curve, capacity: int, rate: 
         axes.plot(frames, rates, style, color=color, label=label)
     axes.axvline(capacity, color=COLORS["blue"], lw=0.8, ls=":")
     axes.plot([capacity], [rate], "o", color=COLORS["blue"], ms=7, label=f"this run, {100 * rate:.2f} %", zorder=5)
-    _logarithmic(axes, "frames")
+    logarithmic(axes, "frames")
     axes.set(ylabel="prefix hits per block reference")
     axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(_PERCENT)
-    _legend(axes)
+    legend(axes)
 
 
 def occupancy(axes: Axes, history: History) -> None:
@@ -93,7 +93,7 @@ def occupancy(axes: Axes, history: History) -> None:
     axes.set_ylim(0, samples[0, 1:].sum())
     axes.xaxis.set_major_formatter(_THOUSANDS)
     axes.yaxis.set_major_formatter(_THOUSANDS)
-    _legend(axes, columns=len(shown))
+    legend(axes, columns=len(shown))
 
 
 def eviction_ages(axes: Axes, ledger: Ledger) -> None:
@@ -105,11 +105,11 @@ def eviction_ages(axes: Axes, ledger: Ledger) -> None:
     ):
         counts, _ = np.histogram(np.maximum(values, 1), edges)
         axes.stairs(counts, edges, color=color, lw=1.6, label=label)
-    _logarithmic(axes, "block references")
+    logarithmic(axes, "block references")
     axes.set(ylabel="evictions")
     axes.set_ylim(0, None)
     axes.yaxis.set_major_formatter(_THOUSANDS)
-    _legend(axes)
+    legend(axes)
 
 
 def by_partition(axes: Axes, tallies: Sequence[Tally]) -> None:
@@ -126,7 +126,7 @@ def by_partition(axes: Axes, tallies: Sequence[Tally]) -> None:
     axes.set_xticks(places[:: max(1, len(places) // 16)])
     axes.set_xlim(-0.7, len(tallies) - 0.3)
     axes.yaxis.set_major_formatter(_PERCENT)
-    _legend(axes)
+    legend(axes)
 
 
 def _edges(ages: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ def _edges(ages: NDArray[np.int64]) -> NDArray[np.float64]:
     return edges if len(edges) > 1 else np.array([low, low + 1.0])
 
 
-def _logarithmic(axes: Axes, label: str) -> None:
+def logarithmic(axes: Axes, label: str) -> None:
     """A logarithmic abscissa with whole numbers at 1, 2 and 5."""
     axes.set_xscale("log")
     axes.set_xlabel(label)
@@ -170,7 +170,7 @@ def _mark(axes: Axes, events: Sequence[tuple[int, str]], *, named: bool = True) 
         )
 
 
-def _legend(axes: Axes, columns: int = 3) -> None:
+def legend(axes: Axes, columns: int = 3) -> None:
     """Above the axes: it never covers what is drawn."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, fontsize=9, handlelength=1.4, columnspacing=1.2

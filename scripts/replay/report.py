@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,23 @@ from hw.params import PRESETS, Params
 from hw.params.load import names
 from hw.params.statistics import STATISTICS, Statistic
 from pymodel.trace import Curve
-from scripts.replay import plots
+from scripts.replay import clockplots, plots
 from scripts.replay.run import Replay
+from scripts.replay.stats import lookup
+from scripts.replay.timing import Timing
 from scripts.report import Page, Plot, Row, Table, draw
 
-PLOTS = ("hits", "curve", "occupancy", "evictions", "partitions")
-"""Names of the drawings; each is a file too."""
+PLOTS = ("hits", "curve", "occupancy", "evictions", "partitions", "latency", "channels", "in_flight")
+"""Names of the drawings; each is a file too. The last three need a clock."""
 
 
-def page(replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve) -> tuple[Page, dict[str, str]]:
+def page(
+    replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve, timing: Timing | None = None
+) -> tuple[Page, dict[str, str]]:
     """The report, and its drawings by name."""
     drawn = _plots(replay, stats, lru, optimum)
+    if timing is not None and timing.spans:
+        drawn |= _plots_over_time(timing)
     headline = ("prefix_hit_rate", "hit_rate", "requests", "evictions", "wrong_bytes")
     tables = [_group(stats, group) for group in dict.fromkeys(s.group for s in STATISTICS)]
     report = Page(
@@ -86,11 +93,38 @@ def _plots(replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve) ->
             lambda axes: plots.by_partition(axes, tallies),
         ),
     }
-    chosen = [name for name in PLOTS if name != "partitions" or len(tallies) > 1]
+    chosen = [name for name in drawings if name != "partitions" or len(tallies) > 1]
     chosen = [name for name in chosen if name != "evictions" or stats["evictions"]]
     return {
         name: Plot(title=title, reading=reading, svg=draw(plot, title))
         for name, (title, reading, plot) in ((name, drawings[name]) for name in chosen)
+    }
+
+
+def _plots_over_time(timing: Timing) -> dict[str, Plot]:
+    drawings: dict[str, tuple[str, str, Callable[..., None]]] = {
+        "latency": (
+            "Latency by command",
+            "From before the doorbell until software saw the completion. A curve far to the right of the others waits"
+            " for memory, or for commands before it.",
+            clockplots.latencies,
+        ),
+        "channels": (
+            "Use of the memory channels",
+            "Beats read and written, per cycle; each way can move one. One channel above the others says that blocks"
+            " are striped badly.",
+            clockplots.channels,
+        ),
+        "in_flight": (
+            "Commands in flight",
+            "Between doorbell and completion, over all rings. Few of them and idle channels say that requests are short"
+            " of things to ask for.",
+            clockplots.in_flight,
+        ),
+    }
+    return {
+        name: Plot(title=title, reading=reading, svg=draw(partial(plot, timing=timing), title))
+        for name, (title, reading, plot) in drawings.items()
     }
 
 
@@ -167,14 +201,6 @@ def _large(value: int) -> str:
     """Bytes in few digits."""
     power = min(4, (len(str(value)) - 1) // 3)
     return f"{value / 1000**power:.{0 if power == 0 else 1}f} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
-
-
-def lookup(stats: dict[str, Any], name: str) -> Any:
-    """The value of a statistic by its dotted name."""
-    value: Any = stats
-    for part in name.split("."):
-        value = value[part]
-    return value
 
 
 def number(value: Any, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 
 from hw.params import ParameterError, Params
 from hw.params.commands import Event, Fate, Message
@@ -12,12 +13,22 @@ from hw.params.protocol import FrameState, ModelState, RingId
 from scripts.replay.ledger import Ledger
 from scripts.replay.serve import Service, Steps
 from scripts.replay.tally import History, Tally
+from scripts.replay.timing import Visit
 from scripts.replay.wear import Wear
-from scripts.replay.workload import Workload
+from scripts.replay.workload import Request, Workload
 from sw.driver import Device, DeviceError, Ticket, Transport
 
 _SAMPLES = 200
 """How often the frames are counted in a run."""
+
+
+def check_sessions(params: Params) -> None:
+    """ParameterError when there are more requests in flight than sessions: a slice of few is good, but for this."""
+    if params.replay.in_flight > params.tables.sessions:
+        raise ParameterError(
+            f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
+            f" exceeds tables.sessions = {params.tables.sessions}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,9 @@ class Shares:
 class _Job:
     """A request in flight."""
 
+    request: Request
     steps: Steps
+    begin: int | None
     waiting: list[Ticket] = field(default_factory=list)
 
     def resume(self) -> bool:
@@ -65,14 +78,10 @@ class _Job:
 
 
 class Replay:
-    """One run of a workload on one transport; holds all that was observed."""
+    """One run of a workload on one transport; holds all that was observed. Without ``epoch``, the device takes any."""
 
-    def __init__(self, workload: Workload, params: Params, transport: Transport) -> None:
-        if params.replay.in_flight > params.tables.sessions:  # a slice of few sessions is good, but for this
-            raise ParameterError(
-                f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
-                f" exceeds tables.sessions = {params.tables.sessions}"
-            )
+    def __init__(self, workload: Workload, params: Params, transport: Transport, *, epoch: int | None = None) -> None:
+        check_sessions(params)
         self.shares = Shares.of(params)
         self.params = params
         self.workload = workload
@@ -82,13 +91,20 @@ class Replay:
         self.history = History()
         self.wear = Wear(params.tables)
         self.service = Service(self.device, self.ledger, self.tallies, self.history, self.wear)
+        self.visits: list[Visit] = []
+        """Of a device with a clock, the requests in the order of their ends."""
+        self.interrupted = False
+        """Set it to end early."""
+        self.stopped_at: int | None = None
+        """The turn in which the run learnt of that: all that was decided follows from it."""
         self.stored_events = 0
         self.wall_seconds = 0.0
-        self._set_up()
+        self._set_up(epoch)
+        self.epoch = self.device.read("EPOCH_HIGH") << 32 | self.device.read("EPOCH_LOW")
 
-    def _set_up(self) -> None:
+    def _set_up(self, epoch: int | None) -> None:
         replay, device, shares = self.params.replay, self.device, self.shares
-        device.start()
+        device.start(epoch)
         self.before = device.transport.counters()
         device.listen(self._heard)
         for partition in range(replay.partitions):
@@ -116,21 +132,23 @@ class Replay:
         """Whether every request has ended."""
         return len(self.history.references) == len(self.workload)
 
-    def run(self, ended: Callable[[], None] = lambda: None) -> None:
-        """Serve all requests; ``ended`` is called after each."""
-        begin = time.perf_counter()
+    def run(self, ended: Callable[[], None] = lambda: None, *, stop_at: int | None = None) -> None:
+        """Serve all requests; ``ended`` is called after each. With ``stop_at``, stop in that turn."""
+        begin, device = time.perf_counter(), self.device
         requests = iter(self.workload)
         events = self._events()
         every = max(1, len(self.workload) // _SAMPLES)
         active: list[_Job] = []
         started = 0
         self._sample()
-        while True:
+        for turn in count():
+            if turn == stop_at or (self.interrupted and not self.service.stop):
+                self.service.stop, self.stopped_at = True, turn
             while not self.service.stop and len(active) < self.params.replay.in_flight:
                 request = next(requests, None)
                 if request is None:
                     break
-                active.append(_Job(self.service.start(request)))
+                active.append(_Job(request, self.service.start(request), device.transport.cycle))
                 active[-1].resume()
                 started += 1
                 while events and events[0][0] <= started:
@@ -140,15 +158,22 @@ class Replay:
             over = [job for job in active if not job.resume()]
             for job in over:
                 active.remove(job)
+                self._visited(job)
                 ended()
             if over and len(self.history.references) // every > len(self.history.occupancy) - 1:
                 self._sample()
-            if not over and not self.device.progress():
+            if not over and not device.progress():
                 raise DeviceError("the device has nothing to do, but requests are waiting for it")
-        while self.device.progress():
+        while device.progress():
             pass
         self._sample()
         self.wall_seconds = time.perf_counter() - begin
+
+    def _visited(self, job: _Job) -> None:
+        end = self.device.transport.cycle
+        if job.begin is not None and end is not None:
+            ring = RingId(job.request.port, job.request.partition)
+            self.visits.append(Visit(job.request.number, ring, job.begin, end))
 
     def _sample(self) -> None:
         counters = self.device.transport.counters()

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hw.params.protocol import FrameState
+from hw.params.protocol import FrameState, Opcode
 from pymodel.trace import Curve
 from scripts.replay.run import Replay
 from scripts.replay.tally import Tally
+from scripts.replay.timing import Timing
 from scripts.replay.wear import hints
 
 HIT_RATE_DEFINITION = (
@@ -19,8 +20,16 @@ HIT_RATE_DEFINITION = (
 )
 
 
-def statistics(replay: Replay, about: dict[str, Any], failed: list[str], lru: Curve, optimum: Curve) -> dict[str, Any]:
-    """The whole of ``stats.json``; ``about`` says what was run, by the names of the statistics."""
+def statistics(
+    replay: Replay,
+    about: dict[str, Any],
+    failed: list[str],
+    lru: Curve,
+    optimum: Curve,
+    *,
+    timing: Timing | None = None,
+) -> dict[str, Any]:
+    """The whole of ``stats.json``, nothing being followed yet; ``about`` says what was run, by the names there."""
     params, history, ledger = replay.params, replay.history, replay.ledger
     counters = replay.device.transport.counters()
     total = Tally.total(replay.tallies)
@@ -71,15 +80,24 @@ def statistics(replay: Replay, about: dict[str, Any], failed: list[str], lru: Cu
         "worn_frames": replay.wear.frames,
         "worn_sessions": replay.wear.sessions,
         "worn_pins": replay.wear.pins,
-        "cycles": None,
-        "read_latency_cycles": {"p50": None, "p99": None, "max": None},
-        "stall_cycles": None,
+        "cycles": timing.cycles if timing else None,
+        "read_latency_cycles": _spread(timing.latencies(Opcode.READ) if timing else np.array([])),
+        "stall_cycles": timing.stall_cycles if timing else None,
+        "following": {"operations": None, "identical": None, "difference": None, "fields": None},
         "partitions": [{"partition": number} | _partition(tally) for number, tally in enumerate(replay.tallies)],
         "statuses": {
             f"{opcode.name} {status.name}": number
             for (opcode, status), number in sorted(replay.device.completed.items())
         },
     }
+
+
+def lookup(stats: dict[str, Any], name: str) -> Any:
+    """The value of a statistic by its dotted name."""
+    value: Any = stats
+    for part in name.split("."):
+        value = value[part]
+    return value
 
 
 def _spread(values: np.ndarray) -> dict[str, int | None]:

@@ -3,7 +3,7 @@
 from sw.driver.aio import AsyncClient
 from sw.driver.client import Client, Put
 from sw.driver.device import Device, Ticket
-from sw.driver.errors import BufferMismatch, CommandFailed, DeviceError, RegisterError
+from sw.driver.errors import BufferMismatch, CommandFailed, DeviceError, Diverged, RegisterError
 from sw.driver.statistics import Statistics
 from sw.driver.transport import Bus, MessagesLost, MmioTransport, RingFailed, SpecificationTransport, Transport
 
@@ -15,6 +15,7 @@ __all__ = [
     "CommandFailed",
     "Device",
     "DeviceError",
+    "Diverged",
     "MessagesLost",
     "MmioTransport",
     "Put",

@@ -22,3 +22,7 @@ class CommandFailed(KvnodeError):
     def __init__(self, what: str, status: Status) -> None:
         super().__init__(f"{what}: {status.name}, {status.meaning}")
         self.status = status
+
+
+class Diverged(KvnodeError):
+    """A recorded run and the specification that follows it differ."""

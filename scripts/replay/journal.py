@@ -1,0 +1,146 @@
+"""The order log of compiled RTL in the driver's words: commands by ring and the driver's tag."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from amaranth.lib import data
+
+from hw.params.commands import Command, Completion
+from hw.params.errors import KvnodeError
+from hw.params.orderlog import Operation, Restarted
+from hw.params.protocol import REGISTER_TAG, REGISTERS, RingId
+from hw.rdl import register_map
+from hw.rtl.emit import describe
+from hw.rtl.node.layouts import Kind, log_layout
+from hw.tb.core.operations import operation, ring_of
+from hw.tb.payload import Codec
+from sw.driver.transport import Arrival, Observer
+from sw.driver.transport.recording import Name, Took
+
+STAMP_BYTES = 8
+"""Bytes of the cycle, little-endian, before each entry of the log."""
+
+
+class Issue(Protocol):
+    """A requester has given the command in a slot of a ring, its descriptor's ``tag``, the tag ``link_tag``."""
+
+    cycle: int
+    port: int
+    ring: int
+    tag: int
+    link_tag: int
+
+
+class Harness(Protocol):
+    """What is compiled: each call returns what is new, in the order of cycles."""
+
+    def log(self) -> bytes:
+        """Packed entries of the order log, with their stamps."""
+
+    def issued(self) -> Sequence[Issue]:
+        """What requesters have issued."""
+
+
+class Filled(NamedTuple):
+    """From a cycle on, a slot of a ring has had the driver's command ``tag``."""
+
+    cycle: int
+    tag: int
+
+
+class UnknownCommand(KvnodeError):
+    """The order log has a command that nobody has asked for."""
+
+
+class Journal(Observer):
+    """Reads the log of a harness, with what its requesters have issued and what the driver has asked for.
+
+    ``filled`` is to be told of each descriptor, before the requester can have seen it. Commands of the administrator
+    carry no tag of the driver's: they are taken one at a time, in order.
+    """
+
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
+        layout = log_layout()
+        self._codec = Codec(describe(layout))
+        self._step = STAMP_BYTES + -(-data.Layout.cast(layout).size // 8)
+        self._filled: defaultdict[tuple[RingId, int], deque[Filled]] = defaultdict(deque)
+        self._names: dict[tuple[RingId, int], int] = {}
+        self._issued: deque[Issue] = deque()
+        self._asked: list[tuple[int, str]] = []
+        self._news: list[Operation] = []
+
+    def news(self) -> list[Operation]:
+        """The operations since the last call."""
+        self._read()
+        news, self._news = self._news, []
+        return news
+
+    # What the driver does.
+
+    def filled(self, cycle: int, ring: RingId, slot: int, tag: int) -> None:
+        """A descriptor with ``slot`` as its tag is about to go to the device: the driver's command ``tag``."""
+        self._filled[ring, slot].append(Filled(cycle, tag))
+
+    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+        if ring == REGISTERS:
+            self._asked.append((tag, command.opcode.name))
+
+    def wrote(self, offset: int, value: int) -> None:
+        control = register_map()["CONTROL"]
+        if offset == control.offset and value & control.field("restart").mask:
+            self._read()
+            self._news.append(Restarted())
+
+    def polled(self, arrivals: Sequence[Arrival]) -> None:
+        """Of what has ended nothing is logged any more: the registers had refused it, if it was not."""
+        self._read()
+        ended = {it.tag for it in arrivals if isinstance(it, Completion) and it.ring == REGISTERS}
+        self._asked = [(tag, opcode) for tag, opcode in self._asked if tag not in ended]
+
+    # What the device says.
+
+    def _read(self) -> None:
+        log = self._harness.log()
+        self._issued.extend(self._harness.issued())
+        for at in range(0, len(log), self._step):
+            stamp, payload = log[at : at + STAMP_BYTES], log[at + STAMP_BYTES : at + self._step]
+            entry = self._codec.unpack(int.from_bytes(payload, "little"))
+            self._news.append(self._operation(int.from_bytes(stamp, "little"), entry))
+
+    def _operation(self, cycle: int, entry: dict[str, Any]) -> Operation:
+        kind, ring = Kind(entry["kind"]), ring_of(entry["stamp"])
+        if kind < Kind.LANDED:
+            return Took(*self._name(cycle, kind, ring, entry["tag"]), entry["item"])
+        if kind is Kind.READ_DONE:
+            entry = entry | {"tag": self._name(cycle, kind, ring, entry["tag"])[1]}
+        return operation(entry, {})
+
+    def _name(self, cycle: int, kind: Kind, ring: RingId, link_tag: int) -> Name:
+        """The driver's name of what an entry calls ``link_tag``."""
+        if ring == REGISTERS:
+            return ring, self._ordered(kind)
+        while self._issued and self._issued[0].cycle <= cycle:
+            issue = self._issued.popleft()
+            self._names[RingId(issue.port, issue.ring), issue.link_tag] = self._slot(issue)
+        if (ring, link_tag) not in self._names:
+            raise UnknownCommand(f"cycle {cycle:,}: {kind.name} of link tag {link_tag} of {ring} was never issued")
+        return ring, self._names[ring, link_tag]
+
+    def _slot(self, issue: Issue) -> int:
+        """The driver's tag of what was in the slot of an issue."""
+        history = self._filled[RingId(issue.port, issue.ring), issue.tag]
+        while len(history) > 1 and history[1].cycle <= issue.cycle:
+            history.popleft()
+        if not history or history[0].cycle > issue.cycle:
+            raise UnknownCommand(f"{issue}: nothing was in that slot")
+        return history[0].tag
+
+    def _ordered(self, kind: Kind) -> int:
+        """The tag of the administrator's command that is taken; what was not submitted came through the registers."""
+        for at, (tag, opcode) in enumerate(self._asked):
+            if opcode == kind.name:
+                del self._asked[: at + 1]
+                return tag
+        return REGISTER_TAG

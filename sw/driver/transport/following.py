@@ -1,0 +1,166 @@
+"""The executable specification as a device that does what a recording says, and compares."""
+
+from collections import defaultdict, deque
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from hw.params.commands import Command, Completion, Message
+from hw.params.errors import InputError
+from hw.params.orderlog import Restarted, Taken
+from hw.params.params import Params
+from hw.params.protocol import REGISTER_TAG, REGISTERS, RingId, Status
+from pymodel.spec.internal import IllegalOperation
+from sw.driver.errors import Diverged
+from sw.driver.transport.base import Arrival
+from sw.driver.transport.recording import Count, Name, Poll, Recording, Returned, Took, digest
+from sw.driver.transport.specified import SpecifiedTransport
+
+Kind = TypeVar("Kind", Poll, Count)
+
+_COMPARED = tuple(f.name for f in fields(Completion) if f.name != "data")
+
+
+class FollowingTransport(SpecifiedTransport):
+    """Executes the operations of a recording, each when the recorded run had it behind itself.
+
+    What arrives is what the recording has, when it has it, with the specification's contents. Raises Diverged at the
+    first operation that is not legal where it stands, at the first field of an arrival that differs from the
+    recording, and when it is used in another way than the recorded transport was.
+    """
+
+    def __init__(self, params: Params, recording: Recording) -> None:
+        super().__init__(params)
+        self._operations = recording.operations
+        self._done = 0
+        self._steps = recording.steps
+        self._step = 0
+        self._commands: dict[Name, Command] = {}
+        self._into: dict[Name, memoryview] = {}
+        self._completed: dict[Name, Completion] = {}
+        self._told: defaultdict[int, deque[Message]] = defaultdict(deque)
+        self._expired = 0
+
+    # The specification.
+
+    def _execute(self) -> None:
+        """Execute the next operation."""
+        number = self._done
+        if number == len(self._operations):
+            raise Diverged(f"the order log ends after {number:,} entries, expected one more")
+        operation = self._operations[number]
+        if isinstance(operation, Took):
+            command = self._commands.get((operation.ring, operation.tag))
+            if command is None:
+                raise Diverged(f"entry {number:,} of the order log, {operation}: no such command was submitted")
+            operation = Taken(operation.ring, operation.tag, command, operation.item)
+        try:
+            outputs = self._slice.execute(operation)
+        except IllegalOperation as error:
+            raise Diverged(f"entry {number:,} of the order log, {operation}: not legal here, {error}") from None
+        self._done += 1
+        for output in outputs:
+            if isinstance(output, Completion):
+                self._completed[output.ring, output.tag] = output
+            else:
+                self._told[output.port].append(output)
+
+    def _take(self, command: Command) -> Status:
+        """Execute all that the slice did before the registers' command, and that."""
+        name = REGISTERS, REGISTER_TAG
+        self._commands[name] = command
+        while name not in self._completed:
+            self._execute()
+        del self._commands[name]
+        return self._completed.pop(name).status
+
+    def _forget(self) -> None:
+        """Execute all that the slice did before the restart, and that."""
+        restarted = False
+        while not restarted:
+            restarted = self._done < len(self._operations) and isinstance(self._operations[self._done], Restarted)
+            self._execute()
+
+    # What software does.
+
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+        if (ring, tag) in self._commands:
+            raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
+        self._commands[ring, tag] = command
+        if into is not None:
+            self._into[ring, tag] = into
+
+    def _follow(self, kind: type[Kind]) -> Kind:
+        """The next step of the recording, with all executed that comes before it."""
+        step = self._steps[self._step] if self._step < len(self._steps) else None
+        if not isinstance(step, kind):
+            found = "nothing more" if step is None else f"a {type(step).__name__}"
+            raise Diverged(f"step {self._step:,} of the recording: expected a {kind.__name__}, found {found}")
+        while self._done < step.until:
+            self._execute()
+        self._step += 1
+        return step
+
+    def poll(self) -> list[Arrival]:
+        step = self._follow(Poll)
+        return [self._arrival(recorded) for recorded in step.arrivals]
+
+    def lose(self, ring: RingId) -> None:
+        """Nothing: the order log says when the ring was lost."""
+
+    def counters(self) -> dict[str, int]:
+        """The specification's, and UNAVAILABLE for each command that had expired at its port."""
+        self._follow(Count)
+        counters = super().counters()
+        return counters | {"status_unavailable": counters["status_unavailable"] + self._expired}
+
+    def finish(self) -> None:
+        """Raise Diverged unless the recording is at its end, and the specification said no more than that."""
+        left = len(self._steps) - self._step
+        if left or self._done < len(self._operations):
+            raise Diverged(f"the recording has {left:,} steps more, from {self._done:,} operations on")
+        for name in self._completed:
+            raise Diverged(f"{self._commands[name]} of {name} has completed by the specification, and never arrived")
+        for port, messages in self._told.items():
+            if messages:
+                raise Diverged(f"port {port} was to be told {messages[0]}, and {len(messages) - 1:,} messages more")
+        self._slice.monitor.audit()
+
+    # What arrives.
+
+    def _arrival(self, recorded: Returned | Message) -> Arrival:
+        if isinstance(recorded, Message):
+            return self._message(recorded)
+        name = recorded.completion.ring, recorded.completion.tag
+        command = self._commands.pop(name, None)
+        if command is None:
+            raise Diverged(f"{self._where()}: {recorded.completion} arrived, but no such command was submitted")
+        into = self._into.pop(name, None)
+        if not recorded.logged:
+            self._expired += recorded.completion.status is Status.UNAVAILABLE
+            return replace(recorded.completion)
+        completion = self._completed.pop(name, None)
+        if completion is None:
+            raise Diverged(f"{self._where()}: {recorded.completion} arrived, but {command} has not completed yet")
+        self._compare(command, recorded, completion)
+        if into is not None and len(into) == completion.length:
+            into[:] = completion.data
+        return completion
+
+    def _message(self, recorded: Message) -> Message:
+        waiting = self._told[recorded.port]
+        expected = waiting.popleft() if waiting else None
+        if expected != recorded:
+            raise Diverged(f"{self._where()}: {recorded} arrived, expected {expected}")
+        return recorded
+
+    def _compare(self, command: Command, recorded: Returned, completion: Completion) -> None:
+        for name in _COMPARED:
+            found, expected = getattr(recorded.completion, name), getattr(completion, name)
+            if found != expected:
+                what = f"{command.opcode.name}, tag {completion.tag} of {completion.ring}"
+                raise Diverged(f"{self._where()}, {what}: {name} is {found!r}, expected {expected!r}")
+        if recorded.digest is not None and recorded.digest != digest(completion.data):
+            raise Diverged(f"{self._where()}, {command}, tag {completion.tag} of {completion.ring}: data differs")
+
+    def _where(self) -> str:
+        return f"step {self._step - 1:,} of the recording"

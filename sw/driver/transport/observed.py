@@ -1,0 +1,82 @@
+"""A transport with onlookers: they see what goes in and what comes out, and change nothing."""
+
+from collections.abc import Sequence
+
+from hw.params.commands import Command
+from hw.params.protocol import RingId
+from sw.driver.transport.base import Arrival, Transport
+
+
+class Observer:
+    """Sees one transport at work; each method may be left as it is."""
+
+    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+        """A command was submitted; ``cycle`` is from before that."""
+
+    def wrote(self, offset: int, value: int) -> None:
+        """A register was written."""
+
+    def polled(self, arrivals: Sequence[Arrival]) -> None:
+        """The device was polled; data of READs is where it belongs."""
+
+    def counted(self) -> None:
+        """The counters were read."""
+
+
+class ObservedTransport(Transport):
+    """``inner``, with observers that are told in their order."""
+
+    def __init__(self, inner: Transport, observers: Sequence[Observer]) -> None:
+        self.params = inner.params
+        self._inner = inner
+        self._observers = observers
+
+    @property
+    def cycle(self) -> int | None:
+        return self._inner.cycle
+
+    def read_register(self, offset: int) -> int:
+        return self._inner.read_register(offset)
+
+    def write_register(self, offset: int, value: int) -> None:
+        self._inner.write_register(offset, value)
+        for observer in self._observers:
+            observer.wrote(offset, value)
+
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+        cycle = self.cycle
+        self._inner.submit(ring, tag, command, into)
+        for observer in self._observers:
+            observer.submitted(ring, tag, command, into, cycle)
+
+    def poll(self) -> list[Arrival]:
+        arrivals = self._inner.poll()
+        for observer in self._observers:
+            observer.polled(arrivals)
+        return arrivals
+
+    def step(self) -> list[Arrival] | None:
+        arrivals = self._inner.step()
+        if arrivals != []:  # that it has nothing yet is no news
+            for observer in self._observers:
+                observer.polled(arrivals or [])
+        return arrivals
+
+    def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
+        self._inner.set_timeout(timeout, ring)
+
+    @property
+    def clock(self) -> float | None:
+        return self._inner.clock
+
+    def lose(self, ring: RingId) -> None:
+        self._inner.lose(ring)
+
+    def counters(self) -> dict[str, int]:
+        counters = self._inner.counters()
+        for observer in self._observers:
+            observer.counted()
+        return counters
+
+    def close(self) -> None:
+        self._inner.close()

@@ -1,0 +1,112 @@
+"""What a second run needs to repeat a first one's decisions without its clock, and what the first one was told."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from hw.params.commands import Command, Completion, Message, Read
+from hw.params.orderlog import Operation, Taken
+from hw.params.protocol import RingId, Status
+from sw.driver.transport.base import Arrival
+from sw.driver.transport.observed import Observer
+
+Name = tuple[RingId, int]
+"""Ring of a command, and the tag that the driver knows it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Took(Operation):
+    """A command is taken, or its item number ``item``: ``Taken``, of a command that whoever follows has too."""
+
+    ring: RingId
+    tag: int
+    item: int = 0
+
+
+def named(operation: Operation) -> Operation:
+    """An entry of an order log, as a recording has it."""
+    return Took(operation.ring, operation.tag, operation.item) if isinstance(operation, Taken) else operation
+
+
+def digest(data: bytes | memoryview) -> bytes:
+    """What stands for the data of a READ."""
+    return blake2b(data, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A completion as it arrived, its data left out.
+
+    - `digest`: of the data of a READ that ended OK, if it had a buffer.
+    - `logged`: the order log has the command; else the requester has refused it, or it had expired at the port.
+    """
+
+    completion: Completion
+    digest: bytes | None
+    logged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A poll that returned ``arrivals``, when ``until`` operations had been executed."""
+
+    until: int
+    arrivals: list[Returned | Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The counters were read, when ``until`` operations had been executed."""
+
+    until: int
+
+
+@dataclass(slots=True)
+class Recording:
+    """One run: the operations of its order log, and what software saw of it and when."""
+
+    operations: list[Operation] = field(default_factory=list)
+    steps: list[Poll | Count] = field(default_factory=list)
+
+
+class Recorder(Observer):
+    """Makes a recording of the transport that it observes.
+
+    ``log`` gives the operations since it was last asked, at least all that what has arrived is owed to; ``named``.
+    """
+
+    def __init__(self, log: Callable[[], Iterable[Operation]]) -> None:
+        self.recording = Recording()
+        self._log = log
+        self._into: dict[Name, memoryview | None] = {}
+        self._taken: set[Name] = set()
+
+    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+        self._into[ring, tag] = into if isinstance(command, Read) else None
+
+    def polled(self, arrivals: Sequence[Arrival]) -> None:
+        until = self._catch_up()
+        self.recording.steps.append(Poll(until, [self._seen(arrival) for arrival in arrivals]))
+
+    def counted(self) -> None:
+        self.recording.steps.append(Count(self._catch_up()))
+
+    def _catch_up(self) -> int:
+        """Note what the log has; returns how many operations there are."""
+        operations = self.recording.operations
+        for operation in self._log():
+            operations.append(operation)
+            if isinstance(operation, Took):
+                self._taken.add((operation.ring, operation.tag))
+        return len(operations)
+
+    def _seen(self, arrival: Arrival) -> Returned | Message:
+        if isinstance(arrival, Message):
+            return arrival
+        name = arrival.ring, arrival.tag
+        into, logged = self._into.pop(name), name in self._taken
+        self._taken.discard(name)
+        data = digest(into) if into is not None and arrival.status is Status.OK else None
+        statuses, handles, pins = [*arrival.statuses], [*arrival.handles], [*arrival.pins]
+        completion = replace(arrival, data=b"", statuses=statuses, handles=handles, pins=pins)
+        return Returned(completion, data, logged)

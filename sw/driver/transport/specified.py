@@ -1,0 +1,89 @@
+"""What transports on the executable specification share: registers, hash matrices and counters, in this process."""
+
+from abc import abstractmethod
+from collections import Counter
+from operator import attrgetter
+
+from hw.params.commands import Command, SetEpoch
+from hw.params.params import Params
+from hw.params.protocol import FrameState, Status
+from pymodel.spec import Slice
+from sw.driver.transport.administration import command_of
+from sw.driver.transport.base import Transport
+from sw.driver.transport.hash import HashMatrices
+from sw.driver.transport.registers import RegisterFile, Window
+
+
+class SpecifiedTransport(Transport):
+    """A slice of the specification behind registers; when it takes what is left to those who know the order."""
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self._slice = Slice(params)
+        self._hash = HashMatrices(params)
+        self._registers = RegisterFile(
+            params,
+            {
+                "CONTROL.start": self._start,
+                "CONTROL.restart": self._restart,
+                "ADMIN_COMMAND.go": self._administer,
+                "ERROR_POP.pop": lambda: None,
+            },
+            {"CAM_HASH_DATA.value": Window(self._read_hash, self._write_hash)},
+            self.counters,
+        )
+        self._registers.set("STATUS.ready", 1)
+
+    @abstractmethod
+    def _take(self, command: Command) -> Status:
+        """Have a command of the registers taken now; returns how it ended."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Have the slice restarted now."""
+
+    def read_register(self, offset: int) -> int:
+        return self._registers.read(offset)
+
+    def write_register(self, offset: int, value: int) -> None:
+        self._registers.write(offset, value)
+
+    def _start(self) -> None:
+        get, core = self._registers.get, self._slice.core
+        if core.epoch == 0:
+            core.cam.rehash(self._hash.diagonals)
+        self._take(SetEpoch(get("EPOCH_HIGH.high") << 32 | get("EPOCH_LOW.low")))
+        self._registers.set("STATUS.started", int(core.epoch != 0))
+
+    def _restart(self) -> None:
+        self._forget()
+        self._registers.set("STATUS.started", 0)
+        self._registers.set("INTERRUPT_STATUS.ready", 1)
+
+    def _administer(self) -> None:
+        """Run the command of the ADMIN registers; it has ended when the write of ``go`` has."""
+        command = command_of(self._registers.get)
+        self._registers.set("ADMIN_STATUS.status", Status.INVALID if command is None else self._take(command))
+        self._registers.set("INTERRUPT_STATUS.admin", 1)
+
+    def _read_hash(self) -> int:
+        return self._hash.read(*self._hash_place())
+
+    def _write_hash(self, value: int) -> None:
+        self._hash.write(*self._hash_place(), value)
+
+    def _hash_place(self) -> tuple[int, int]:
+        return self._registers.get("CAM_HASH_SELECT.bank"), self._registers.get("CAM_HASH_SELECT.word")
+
+    def counters(self) -> dict[str, int]:
+        core = self._slice.core
+        states = Counter(map(attrgetter("state"), core.frames))
+        used = {
+            "pins_used": sum(len(ring.pins) for ring in core.rings.values()),
+            "sessions_used": len(core.sessions),
+            "parked_used": len(core.parked),
+        }
+        return core.counters | {f"frames_{state.name.lower()}": states[state] for state in FrameState} | used
+
+    def close(self) -> None:
+        """Nothing is held."""
