@@ -56,11 +56,12 @@ def slot_id_layout() -> data.StructLayout:
     return data.StructLayout({"generation": SLOT_GENERATION_BITS, "slot": SLOT_BITS})
 
 
-class CamOp(enum.Enum, shape=1):  # type: ignore[call-arg]
+class CamOp(enum.Enum, shape=2):  # type: ignore[call-arg]
     """What a request asks of the block CAM."""
 
     LOOKUP = 0
     UPDATE = 1
+    READ = 2
 
 
 def frame_bits(params: Params) -> int:
@@ -80,12 +81,12 @@ def place_layout(params: Params) -> data.StructLayout:
 
 
 def cam_request_layout(params: Params) -> data.StructLayout:
-    """Return the layout of a request to the block CAM; a LOOKUP uses `op` and `tag` only.
+    """Return the layout of a request to the block CAM; a LOOKUP uses `op` and `tag` only, a READ `op` and `place`.
 
-    - `op`: LOOKUP or UPDATE.
+    - `op`: LOOKUP, UPDATE or READ.
     - `tag`: partition above model above key, as `hw.params.toeplitz.pack_tag` packs it.
     - `frame`, `valid`: what an UPDATE stores with the tag; `valid` 0 frees the place.
-    - `place`: the slot that an UPDATE writes.
+    - `place`: the slot that an UPDATE writes, or a READ reads.
     """
     return data.StructLayout(
         {
@@ -106,6 +107,14 @@ def cam_response_layout(params: Params) -> data.StructLayout:
     - `place`: where the tag is, or else where it would go; means nothing if `full`.
     """
     return data.StructLayout({"hit": 1, "full": 1, "frame": frame_bits(params), "place": place_layout(params)})
+
+
+def cam_content_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the answer to a READ.
+
+    - `found`: a tag is stored there, and is not lost; `tag` is that tag, and means nothing else.
+    """
+    return data.StructLayout({"found": 1, "tag": tag_bits(params)})
 
 
 def cam_event_layout(params: Params) -> data.StructLayout:

@@ -75,6 +75,10 @@ class BlockCam:
         """The place of a stored tag."""
         return self._index[tag][0]
 
+    def at(self, place: Place) -> Tag | None:
+        """The tag stored at a place."""
+        return self._set(place.bank, place.set)[place.way]
+
     def __len__(self) -> int:
         return len(self._index)
 

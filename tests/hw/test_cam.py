@@ -14,7 +14,7 @@ from hw.rtl import secded
 from hw.rtl import sram as sram_module
 from hw.rtl.emit import emit
 from hw.rtl.layouts import CamOp, place_layout
-from hw.rtl.node.cam import Cam, bank, cam, entry, scrubber, selection
+from hw.rtl.node.cam import Cam, bank, cam, entry, reader, scrubber, selection
 from hw.rtl.sram import Sram
 from hw.tb.mutate import mutate
 from hw.tb.runner import Run
@@ -94,6 +94,10 @@ def test_traffic_in_the_amaranth_simulator(seed: int) -> None:
                 await request(ctx, op=CamOp.UPDATE, tag=word, frame=stored, valid=frame is None, place=place._asdict())
                 if frame is None:
                     reference.insert(tag, place, stored)
+                await request(ctx, op=CamOp.READ, place=place._asdict())
+                content, valid = await ctx.tick().sample(dut.contents.payload, dut.contents.valid).repeat(4)
+                assert valid
+                assert (content.found, frame is None and content.tag) == (frame is None, frame is None and word)
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-9)
@@ -101,7 +105,7 @@ def test_traffic_in_the_amaranth_simulator(seed: int) -> None:
     simulator.run()
 
 
-MODULES: tuple[ModuleType, ...] = (bank, cam, entry, scrubber, secded, selection)
+MODULES: tuple[ModuleType, ...] = (bank, cam, entry, reader, scrubber, secded, selection)
 
 LATE_WRITE = """            write.en.eq(self.write & self.enable.replicate(self._row.length)),
             write.addr.eq(self.address),
@@ -166,6 +170,21 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
         "tiny",
         "double_errors_in_free_places",
     ),
+    "READ of another bank": (reader.CamReader, "row[self.place.bank]", "row[0]", "tiny", "random_traffic"),
+    "READ writes": (
+        Cam,
+        "(update | scrubber.write) & (place.way == i)",
+        "(update | read | scrubber.write) & (place.way == i)",
+        "tiny",
+        "random_traffic",
+    ),
+    "lost tag is read": (
+        reader.CamReader,
+        "content.found.eq(taken & ~lost(m, tag, entry.tag))",
+        "content.found.eq(taken)",
+        "tiny",
+        "double_errors",
+    ),
     "scrubber undoes an UPDATE": (
         scrubber.CamScrubber,
         "overtaken.eq(1)",
@@ -181,6 +200,7 @@ NIGHTLY = (
     "double error taken for a single one",
     "single error in a frame hides the hit",
     "frame with a double error hits",
+    "READ writes",
 )
 
 

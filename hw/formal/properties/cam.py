@@ -26,7 +26,7 @@ KEY_BITS = 2
 
 class CamTag(wiring.Component):
     """What the CAM answers about one tag: it is there, with its frame, from the UPDATE that stores it to that which
-    removes it, and never else.
+    removes it, and never else; and is read in its place, and in no other.
 
     The tag is any one, so this holds for all. Its initiator stores it only where a LOOKUP may have sent it, in a set
     that the tag belongs to, and in no second place; other tags come and go anywhere, also in its place.
@@ -90,13 +90,15 @@ class CamTag(wiring.Component):
         with m.If(self.clear):
             m.d.sync += stored.eq(0)
 
-        # What a LOOKUP taken now is to find, when its response comes.
-        due = Cat(taken & (request.op == CamOp.LOOKUP), same, stored, where, frame)
+        # What a LOOKUP or READ taken now is to find, when its response comes.
+        asks, reads = request.op == CamOp.LOOKUP, request.op == CamOp.READ
+        due = Cat(taken & asks, taken & reads, same, here, stored, where, frame)
         for _ in range(LATENCY):
             later = Signal.like(due)
             m.d.sync += later.eq(due)
             due = later
-        asked, about_it, hit, place_of_it, frame_of_it = _split(due, [1, 1, 1, len(where.as_value()), len(frame)])
+        widths = [1, 1, 1, 1, 1, len(where.as_value()), len(frame)]
+        asked, read, about_it, of_its_place, hit, place_of_it, frame_of_it = _split(due, widths)
         answered = self.unit.responses.valid
         offered = answered & ~response.hit & ~response.full
         at_home = response.place.set == home[response.place.bank]
@@ -110,7 +112,15 @@ class CamTag(wiring.Component):
             ]
         with m.If(offered & ~about_it & hit):
             m.d.comb += Assert(response.place.as_value() != place_of_it, "its place is given to another tag")
-        m.d.comb += [Cover(answered & about_it & hit), Cover(offered & about_it & ~stored & (frame != 0))]
+        content = self.unit.contents.payload
+        m.d.comb += Assert(self.unit.contents.valid == read, "a READ without content, or the reverse")
+        with m.If(read):
+            m.d.comb += Assert((content.found & (content.tag == tag)) == (hit & of_its_place), "read elsewhere, or not")
+        m.d.comb += [
+            Cover(read & of_its_place & hit),
+            Cover(answered & about_it & hit),
+            Cover(offered & about_it & ~stored & (frame != 0)),
+        ]
         return m
 
 

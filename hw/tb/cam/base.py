@@ -14,9 +14,10 @@ from pymodel.spec.cam import BlockCam, Place, Tag
 
 LOOKUP: Any = CamOp.LOOKUP
 UPDATE: Any = CamOp.UPDATE
+READ: Any = CamOp.READ
 
 LATENCY = 4
-"""Cycles from a LOOKUP taken to its response, hit or miss."""
+"""Cycles from a LOOKUP taken to its response, hit or miss, and from a READ to its content."""
 
 
 class CamBench(Bench):
@@ -32,12 +33,15 @@ class CamBench(Bench):
         self.source = Source(self, "requests", idle)
         self.responses = StreamMonitor(self, "responses")
         self.board = self.add_scoreboard(Scoreboard("responses"))
+        self.contents = StreamMonitor(self, "contents")
+        self.contents_board = self.add_scoreboard(Scoreboard("contents"))
         self.events = StreamMonitor(self, "events")
         self.cam = BlockCam(self.params)
         self.refused = 0
-        self._due: deque[int] = deque()
+        self._due: dict[int, deque[int]] = {LOOKUP.value: deque(), READ.value: deque()}
         self.source.monitor.listeners.append(self._on_request)
         self.responses.listeners.append(self._on_response)
+        self.contents.listeners.append(self._on_content)
         dut.clear.value = 0
         dut.diagonals.value = self.codec("diagonals").pack(diagonals(self.params))
 
@@ -73,6 +77,21 @@ class CamBench(Bench):
         full = place is None
         self.refused += full
         self.board.expect({"hit": frame is not None, "full": full, "frame": frame or 0, "place": place})
+
+    def ask(self, place: Place) -> None:
+        """Queue a READ, with whatever tag; what it must find follows from all requests queued before."""
+        self._send(op=READ, tag=self.tag(), frame=self.random.randrange(self.params.frames), valid=True, place=place)
+        tag = self.content(place)
+        self.contents_board.expect(None if tag is None else pack_tag(self.params, *tag))
+
+    def content(self, place: Place) -> Tag | None:
+        """The tag that can be read at `place`."""
+        return self.cam.at(place)
+
+    def place(self) -> Place:
+        """Return a random place."""
+        random, cam = self.random, self.params.cam
+        return Place(random.randrange(cam.banks), random.randrange(self.params.cam_sets), random.randrange(cam.ways))
 
     def update(self, place: Place, tag: Tag, frame: int, *, valid: bool) -> None:
         """Queue an UPDATE as it is; the reference is the caller's business."""
@@ -114,7 +133,8 @@ class CamBench(Bench):
         """Reset in traffic: all content and all requests under way are gone."""
         await super().reset(cycles)
         self.cam = BlockCam(self.params)
-        self._due.clear()
+        for due in self._due.values():
+            due.clear()
 
     def _send(self, op: Any, tag: Tag, frame: int = 0, valid: bool = False, place: Place | None = None) -> None:
         parts = place or Place(0, 0, 0)
@@ -129,12 +149,19 @@ class CamBench(Bench):
         )
 
     def _on_request(self, request: dict[str, Any]) -> None:
-        if request["op"] == LOOKUP.value:
-            self._due.append(self.cycle + LATENCY)
+        if request["op"] in self._due:
+            self._due[request["op"]].append(self.cycle + LATENCY)
+
+    def _check_due(self, op: Any) -> None:
+        due = self._due[op.value].popleft() if self._due[op.value] else None
+        if self.cycle != due:
+            raise CheckError(f"the answer to a {op.name} in cycle {self.cycle}, expected it in {due}")
+
+    def _on_content(self, content: dict[str, Any]) -> None:
+        self._check_due(READ)
+        self.contents_board.observe(content["tag"] if content["found"] else None)
 
     def _on_response(self, response: dict[str, Any]) -> None:
-        due = self._due.popleft() if self._due else None
-        if self.cycle != due:
-            raise CheckError(f"responses: one in cycle {self.cycle}, expected it in {due}")
+        self._check_due(LOOKUP)
         place = None if response["full"] else Place(**response["place"])
         self.board.observe(response | {"hit": bool(response["hit"]), "full": bool(response["full"]), "place": place})

@@ -22,12 +22,15 @@ def act(bench: CamBench, tag: Tag) -> None:
         random.choice([bench.lookup, bench.rewrite, bench.remove])(tag)
     if random.random() < 0.3:
         bench.lookup(tag)
+    if random.random() < 0.3:
+        bench.ask(bench.place() if bench.cam.find(tag) is None else bench.cam.where(tag))
 
 
 def look_at_all(bench: CamBench, tags: list[Tag]) -> None:
-    """Queue a LOOKUP of every tag: what is stored is found, and nothing else is."""
+    """Queue a LOOKUP of every tag, and a READ of its place: what is stored is found, and nothing else is."""
     for tag in tags:
         bench.lookup(tag)
+        bench.ask(bench.place() if bench.cam.find(tag) is None else bench.cam.where(tag))
 
 
 @cocotb.test()
@@ -44,7 +47,7 @@ async def random_traffic(dut: Any, idle: str) -> None:
 
 @cocotb.test()
 async def every_tag_bit(dut: Any) -> None:
-    """A tag that differs from a stored one in a single bit, whichever it is, is another tag."""
+    """A tag that differs from a stored one in a single bit, whichever it is, is another tag, and is read as such."""
     async with CamBench(dut) as bench:
         tag = bench.tag()
         bench.insert(tag)
@@ -54,6 +57,13 @@ async def every_tag_bit(dut: Any) -> None:
         for partition in range(tables.partitions):
             for model in range(tables.models):
                 bench.lookup(tag._replace(partition=partition, model=model))
+        place = bench.cam.where(tag)
+        for bit in range(128):
+            bench.remove(tag)
+            tag = tag._replace(key=tag.key ^ 1 << bit)
+            bench.cam.insert(tag, place, 0)
+            bench.update(place, tag, 0, valid=True)
+            bench.ask(place)
         await bench.sent()
 
 
@@ -88,8 +98,11 @@ async def one_tag(dut: Any) -> None:
         for _ in range(20):
             bench.insert(tag) if bench.cam.find(tag) is None else bench.rewrite(tag)
             bench.lookup(tag)
+            place = bench.cam.where(tag) if bench.cam.find(tag) is not None else bench.place()
+            bench.ask(place)
             if bench.cam.find(tag) is not None:
                 bench.remove(tag)
+            bench.ask(place)
             bench.lookup(tag)
         await bench.sent()
 
@@ -120,15 +133,16 @@ async def one_bucket(dut: Any) -> None:
 
 @cocotb.test()
 async def full_rate(dut: Any) -> None:
-    """One request a cycle without a bubble, whatever the mix; an insert takes two of them, a removal one."""
+    """One request a cycle without a bubble, whatever the mix; an insert takes two of them, a removal or READ one."""
     async with CamBench(dut) as bench:
         tags = bench.tags(min(bench.params.cam_slots, 100))
         requests = 0
         for tag in tags:
             if bench.cam.place(tag) is not None:
                 bench.insert(tag)
+                bench.ask(bench.cam.where(tag))
                 bench.remove(tag)
-                requests += 3
+                requests += 4
         await bench.sent()
         bench.source.monitor.check_full_rate()
         if bench.source.monitor.transfers != requests:

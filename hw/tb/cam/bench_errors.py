@@ -21,14 +21,15 @@ class ErrorBench(CamBench):
     """Reaches into the SRAM, and compares the events of the scrubber.
 
     - `flipped`: entries with one wrong bit in some field; each owes one event, unless an UPDATE comes first.
-    - `lost`: entries with two; reported in every round, until an UPDATE has written them.
+    - `lost`: entries with two; reported in every round, until an UPDATE has written them. With each, its tag, if that
+      can still be read.
     """
 
     def __init__(self, dut: Any, *, idle: Pace = always):
         super().__init__(dut, idle=idle)
         self.entries = EntryFormat(self.params)
         self.flipped: set[Place] = set()
-        self.lost: set[Place] = set()
+        self.lost: dict[Place, Tag | None] = {}
         self.round = 8 * self.params.cam_slots + 2 * FLUSH
         self._overwritten: set[Place] = set()
         self._reported: set[Place] = set()
@@ -67,10 +68,14 @@ class ErrorBench(CamBench):
             self.insert(tag)
         return [tag for tag in tags if self.cam.find(tag) is not None]
 
-    def take_out_of_service(self, place: Place) -> None:
+    def take_out_of_service(self, place: Place, readable: Tag | None = None) -> None:
         """In the reference, let nothing be stored at `place`, nor be placed there."""
         self.cam.insert(self._ghost(place), place, 0)
-        self.lost.add(place)
+        self.lost[place] = readable
+
+    def content(self, place: Place) -> Tag | None:
+        """The tag that can be read at `place`."""
+        return self.lost[place] if place in self.lost else super().content(place)
 
     async def restore(self, place: Place) -> None:
         """Bring a lost place back into service."""
@@ -78,7 +83,7 @@ class ErrorBench(CamBench):
         self.update(place, self.tag(), 0, valid=False)
         await self.settled()
         await self.cycles(FLUSH)
-        self.lost.discard(place)
+        del self.lost[place]
 
     def update(self, place: Place, tag: Tag, frame: int, *, valid: bool) -> None:
         """Queue an UPDATE, after which an entry need not be mended any more."""
@@ -98,8 +103,8 @@ class ErrorBench(CamBench):
         await self.cycles(self.round)
         self._reported.clear()
         await self.cycles(self.round)
-        if self._reported != self.lost:
-            raise CheckError(f"reported as lost: {self._reported}, expected {self.lost}")
+        if self._reported != set(self.lost):
+            raise CheckError(f"reported as lost: {self._reported}, expected {set(self.lost)}")
         if self.flipped:
             raise CheckError(f"not mended: {self.flipped}")
         self._overwritten.clear()
@@ -146,6 +151,8 @@ async def single_errors(dut: Any) -> None:
                 bench.flip_one(place, *(bits[(step + place.way) % len(bits)] for bits in fields))
             for tag in [*stored, bench.tag(), bench.tag()]:
                 bench.lookup(tag)
+            for place in places(bench):
+                bench.ask(place)
             await bench.scrubbed()
         after = {place: bench.read(place) for place in places(bench)}
         if after != before:
@@ -167,8 +174,9 @@ async def double_errors(dut: Any) -> None:
             await bench.settled()
             victim = bench.random.choice([tag for tag in tags if bench.cam.find(tag) is not None])
             place = bench.cam.remove(victim)
-            bench.take_out_of_service(place)
+            bench.take_out_of_service(place, readable=victim if damage[0] in bench.bits("frame") else None)
             bench.flip(place, *damage)
+            bench.ask(place)
             for tag in [victim, *tags]:
                 bench.lookup(tag)
                 if bench.cam.find(tag) is None and bench.random.random() < 0.5:
@@ -192,6 +200,7 @@ async def double_errors_in_free_places(dut: Any) -> None:
             bench.flip(place, *damage)
             bench.take_out_of_service(place)
             bench.lookup(tag)
+            bench.ask(place)
             await bench.scrubbed()
             await bench.restore(place)
             bench.flip(place, *bench.bits("tag")[:2], *bench.bits("frame")[:2])
@@ -215,6 +224,7 @@ async def updates_overtake_the_scrubber(dut: Any) -> None:
             bench.rewrite(tag)
             for _ in range(delay % 4):
                 bench.lookup(tag)
+            bench.ask(bench.cam.where(tag))
             await bench.settled()
             bench.lookup(tag)
         await bench.scrubbed()
@@ -234,4 +244,5 @@ async def scrubbing_in_traffic(dut: Any) -> None:
                 else:
                     bench.random.choice([bench.rewrite, bench.remove])(tag)
                 bench.lookup(tag)
+                bench.ask(place)
             await bench.scrubbed()

@@ -8,9 +8,17 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
 from hw.params.toeplitz import diagonal_bits
-from hw.rtl.layouts import CamOp, cam_event_layout, cam_request_layout, cam_response_layout, place_layout
+from hw.rtl.layouts import (
+    CamOp,
+    cam_content_layout,
+    cam_event_layout,
+    cam_request_layout,
+    cam_response_layout,
+    place_layout,
+)
 from hw.rtl.node.cam.bank import CamBank
 from hw.rtl.node.cam.entry import EntryFormat
+from hw.rtl.node.cam.reader import CamReader
 from hw.rtl.node.cam.scrubber import CamScrubber
 from hw.rtl.node.cam.selection import CamSelection
 
@@ -20,10 +28,11 @@ class Cam(wiring.Component):
 
     A request takes one *slot* of a pipeline that never stalls, and touches the SRAM in the same stage whatever it is,
     so the order of requests is the order of their effects; nothing is forwarded. An insert is a LOOKUP, which says
-    where the tag would go, and an UPDATE of that place; a removal is an UPDATE of a known place. Slots without a
-    request belong to the scrubber.
+    where the tag would go, and an UPDATE of that place; a removal is an UPDATE of a known place. A READ says which tag
+    a known place has. Slots without a request belong to the scrubber.
 
-    Stages: hash and encode; SRAM; compare; select. Registers after each.
+    Stages: hash and encode; SRAM; compare; select. Registers after each. For a READ the last two are: take the entry;
+    decode it.
 
     Parameters
     ----------
@@ -38,27 +47,29 @@ class Cam(wiring.Component):
     clear : In(1)
         Invalidate everything, as reset does; requests taken up to this cycle come first.
     requests : In, stream of `cam_request_layout(params)`
-        LOOKUP and UPDATE. `ready` is low while the content is initialised, and high from then on.
+        LOOKUP, UPDATE and READ. `ready` is low while the content is initialised, and high from then on.
     responses : Out, stream of `cam_response_layout(params)`, always ready
         One for each LOOKUP, in order.
+    contents : Out, stream of `cam_content_layout(params)`, always ready
+        One for each READ, in order.
     events : Out, stream of `cam_event_layout(params)`, always ready
         Errors that the scrubber has found, one event an entry.
 
     Latency and throughput
     ----------------------
-    One request a cycle. A response is valid four cycles after its request was taken, hit or miss. Initialising takes
-    a cycle a set.
+    One request a cycle. A response or content is valid four cycles after its request was taken, whatever it says.
+    Initialising takes a cycle a set.
 
     Ordering and stalls
     -------------------
-    A LOOKUP sees all UPDATEs taken before it, and no other. No stalls once initialised.
+    LOOKUP and READ see all UPDATEs taken before them, and no other. No stalls once initialised.
 
     Reset and errors
     ----------------
     Reset and `clear` invalidate every way; responses under way are lost in reset, and come after `clear`. One flipped
     bit in each of valid bit, tag and frame changes no response; two in one of them make the entry a miss, and its
-    place is not offered until an UPDATE has written it. A tag must be in one place at most, and an UPDATE must name a
-    place that exists: both are the initiator's duty.
+    place is not offered until an UPDATE has written it. A READ finds nothing where valid bit or tag have two. A tag
+    must be in one place at most, and UPDATE and READ must name a place that exists: both are the initiator's duty.
 
     Invariants
     ----------
@@ -79,6 +90,7 @@ class Cam(wiring.Component):
                 "clear": In(1),
                 "requests": In(stream.Signature(cam_request_layout(params))),
                 "responses": Out(stream.Signature(cam_response_layout(params), always_ready=True)),
+                "contents": Out(stream.Signature(cam_content_layout(params), always_ready=True)),
                 "events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
             }
         )
@@ -91,12 +103,12 @@ class Cam(wiring.Component):
 
         sweeping, sweep = self._sweep(m)
         taken = Signal()
-        lookup = Signal()
-        update = Signal()
+        lookup, update, read = Signal(), Signal(), Signal()
         m.d.comb += [
             taken.eq(self.requests.valid & self.requests.ready),
             lookup.eq(taken & (request.op == CamOp.LOOKUP)),
             update.eq(taken & (request.op == CamOp.UPDATE)),
+            read.eq(taken & (request.op == CamOp.READ)),
         ]
         m.submodules.scrubber = scrubber = ResetInserter(sweeping)(CamScrubber(params))
         m.d.comb += [
@@ -115,14 +127,14 @@ class Cam(wiring.Component):
         with m.Elif(~sweeping):
             m.d.comb += entry.eq(scrubber.entry)
 
-        access = Signal()
-        access_lookup = Signal()
+        access, access_lookup, access_read = Signal(), Signal(), Signal()
         access_entry = Signal(entries.layout, reset_less=True)
         access_sets = Signal(data.ArrayLayout(self._set_shape, len(banks)), reset_less=True)
         access_writes = Signal(data.ArrayLayout(ways, len(banks)), reset_less=True)
         m.d.sync += [
             access.eq(sweeping | taken | scrubber.read | scrubber.write),
             access_lookup.eq(lookup),
+            access_read.eq(read),
             access_entry.eq(entry),
         ]
         way = Signal(ways)
@@ -138,6 +150,7 @@ class Cam(wiring.Component):
         tag = Signal(entries.tag.bits, reset_less=True)
         m.d.sync += tag.eq(access_entry.tag)
         m.submodules.selection = selection = CamSelection(params)
+        m.submodules.reader = reader = CamReader(params)
         for i in banks:
             m.submodules[f"bank_{i}"] = bank = CamBank(params)
             m.d.comb += [
@@ -146,15 +159,19 @@ class Cam(wiring.Component):
                 bank.set.eq(access_sets[i]),
                 bank.entry.eq(access_entry),
                 bank.tag.eq(tag),
-                scrubber.rows[i].eq(bank.row),
+                reader.rows[i].eq(bank.row),
                 selection.found[i].eq(bank.found),
             ]
 
-        # Selection; set numbers and the fact that there is a LOOKUP go along from the access.
+        # Selection; set numbers, the place and what is asked go along from the access.
         m.d.comb += [
             selection.sets.eq(_delayed(m, access_sets, 2)),
             self.responses.valid.eq(_delayed(m, access_lookup, 3)),
             self.responses.payload.eq(selection.response),
+            reader.place.eq(_delayed(m, place, 2)),
+            scrubber.found.eq(reader.entry),
+            self.contents.valid.eq(_delayed(m, access_read, 3)),
+            self.contents.payload.eq(reader.content),
             self.events.valid.eq(scrubber.events.valid),
             self.events.payload.eq(scrubber.events.payload),
         ]

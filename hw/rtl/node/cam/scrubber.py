@@ -1,6 +1,6 @@
 """The background scrubber of the block CAM."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,8 +30,8 @@ class CamScrubber(wiring.Component):
         Take the slot of this cycle, if it is idle, to read the set `place.set`, or to write `entry` at `place`.
     place, entry : Out
         See above.
-    rows : In, an entry a way of each bank
-        What was read, two cycles after `read`.
+    found : In, as `EntryFormat` has it
+        The entry that was read, two cycles after `read`.
     events : Out, stream of `cam_event_layout(params)`, always ready
         One for each entry found with a mended or an uncorrectable error. Those of a free way do not matter and are
         left alone, unless one bit of it can be mended.
@@ -60,7 +60,6 @@ class CamScrubber(wiring.Component):
     def __init__(self, params: Params):
         self._params = params
         self._format = EntryFormat(params)
-        row = data.ArrayLayout(self._format.layout, params.cam.ways)
         super().__init__(
             {
                 "idle": In(1),
@@ -70,7 +69,7 @@ class CamScrubber(wiring.Component):
                 "write": Out(1),
                 "place": Out(place_layout(params)),
                 "entry": Out(self._format.layout),
-                "rows": In(data.ArrayLayout(row, params.cam.banks)),
+                "found": In(self._format.layout),
                 "events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
             }
         )
@@ -112,7 +111,7 @@ class CamScrubber(wiring.Component):
             with m.State("FETCH"):
                 m.next = "TAKE"
             with m.State("TAKE"):
-                m.d.sync += word.eq(self._selected(place))
+                m.d.sync += word.eq(self.found)
                 m.next = "CHECK"
             with m.State("CHECK"):
                 m.d.sync += [syndromes[name].eq(syndrome(code, word[name])) for name, code in codes.items()]
@@ -141,13 +140,6 @@ class CamScrubber(wiring.Component):
 
         self._advance(m, place, done)
         return m
-
-    def _selected(self, place: data.View) -> Value:
-        """Return the entry at `place` of what was read."""
-        banks = range(self._params.cam.banks)
-        ways = range(self._params.cam.ways)
-        row = Array(Array(self.rows[bank][way].as_value() for way in ways)[place.way] for bank in banks)
-        return row[place.bank]
 
     def _advance(self, m: Module, place: data.View, done: Value) -> None:
         """When `done`, go on to the next way, then the next bank, then the next set."""
