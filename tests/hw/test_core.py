@@ -13,11 +13,12 @@ from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId,
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node import usage
-from hw.rtl.node.core import Core, allocation, blocks, control, core, internal, streaming, tables
+from hw.rtl.node.cam import cam, reader
+from hw.rtl.node.core import Core, allocation, blocks, control, core, emission, internal, notices, streaming, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
-from hw.rtl.node.layouts import log_layout, operation_layout, verdict_layout
+from hw.rtl.node.layouts import log_layout, notice_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import Script, World
+from hw.tb.core.world import Script, Story, Turn, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -69,8 +70,9 @@ def play(
 ) -> World:
     """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
     dut = Core(params)
-    operations, verdicts, log = (
-        Codec(describe(layout)) for layout in (operation_layout(params), verdict_layout(), log_layout())
+    operations, verdicts, log, notices = (
+        Codec(describe(layout))
+        for layout in (operation_layout(params), verdict_layout(), log_layout(), notice_layout(params))
     )
     world = World(params, seed, operations, script)
 
@@ -96,6 +98,8 @@ def play(
                 world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))
             if ctx.get(dut.verdicts.valid):
                 world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
+            if ctx.get(dut.messages.valid):
+                world.told(notices.unpack(ctx.get(dut.messages.payload.as_value())))
             if disturb is not None:
                 disturb(ctx, world)
             await ctx.tick()
@@ -111,12 +115,10 @@ def test_core_in_the_amaranth_simulator() -> None:
     assert len(world.statuses) > 20
 
 
-Story = Generator[tuple[RingId, c.Command], c.Completion, None]
-
 RING, OTHER = RingId(0, 0), RingId(1, 0)
 
 
-def stored(length: int, bound: int) -> Generator[tuple[RingId, c.Command], c.Completion, Handle]:
+def stored(length: int, bound: int) -> Generator[Turn, c.Completion, Handle]:
     """Begins service with one ring, and stores a block under key 7."""
     frames = small().pools[0].frames
     yield REGISTERS, c.SetEpoch(99)
@@ -169,7 +171,44 @@ def full_of_what_is_read() -> Story:
             yield RING, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
 
 
-STORIES = (pinned_again_and_again, written_too_long, full_of_what_is_read)
+def kept(ring: RingId, key: int, model: int = 0) -> Generator[Turn, c.Completion, Handle]:
+    """A ring stores a block."""
+    session = (yield ring, c.OpenSession()).session
+    assert session is not None
+    handle = (yield ring, c.Alloc(model, key, 512, session)).handle
+    assert handle is not None
+    yield ring, c.Write(handle, 0, bytes(512))
+    yield ring, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
+    yield ring, c.CloseSession(session)
+    return handle
+
+
+def told() -> Story:
+    """Blocks of a public partition come and go in every way, and those of a private one; then all that could read."""
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(0, quota=2, public=True)
+    yield REGISTERS, c.SetPartition(1, quota=1, read_mask=0b01)
+    for model in (0, 1):
+        yield REGISTERS, c.SetModel(model, ModelState.LIVE)
+    yield REGISTERS, c.Bind(RING, 0)
+    yield REGISTERS, c.Bind(OTHER, 1)
+    for key in (7, 8, 9):
+        handle = yield from kept(RING, key)
+    yield Happen(Fault.READ_DAMAGED)
+    yield OTHER, c.Read(handle, 0, 1)
+    yield from kept(RING, 10, model=1)
+    yield RING, c.Drop(1, 10)
+    yield from kept(OTHER, 11)
+    yield REGISTERS, c.DropPartition(1)
+    yield from kept(OTHER, 12)
+    yield REGISTERS, c.Retire(1)
+    yield Happen(Fault.RING_LOST, OTHER)
+    yield from kept(RING, 13)
+    yield REGISTERS, c.DropPartition(0)
+    yield REGISTERS, c.Retire(0)
+
+
+STORIES = (pinned_again_and_again, written_too_long, full_of_what_is_read, told)
 
 
 class Telling(Script):
@@ -186,6 +225,19 @@ class Telling(Script):
 @pytest.mark.parametrize("story", STORIES)
 def test_stories(story: Callable[[], Story]) -> None:
     play(small(), script=Telling(story()))
+
+
+def test_ports_are_told_of_all_that_they_could_read() -> None:
+    world = play(small(), script=Script(told()))
+    expected = {"STORED": 2 * 4 + 2 + 1, "EVICTED": 2, "DAMAGED": 2, "DROPPED": 2, "PARTITION": 2, "MODEL": 2 + 1}
+    assert world.told_of == expected
+
+
+def test_what_is_told_of_a_block_whose_key_is_lost_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = "content.found.eq(taken & ~lost(m, tag, entry.tag))", "content.found.eq(0)"
+    monkeypatch.setattr(cam, "CamReader", mutate(reader.CamReader, good, bad))
+    with pytest.raises(CheckError, match="'ports': 3, 'lost': 1"):
+        play(small(), script=Script(told()))
 
 
 class Restless(Script):
@@ -313,12 +365,26 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         "self.full.eq(used[self.query] > asked.quota)",
     ),
     "write beyond the length": (blocks, blocks._write, "(end > frame.bound)", "0"),
+    "told to who may not read": (emission, notices.Notices, "& readers.bit_select(ring.partition, 1)", ""),
+    "told to who is lost": (emission, notices.Notices, "& ~ring.lost & readers", "& readers"),
+    "told twice": (emission, notices.Notices, "under_way[2] & ~t.failing", "under_way[1:].any() & ~t.failing"),
+    "key of another block": (core, tables.Tables, "self.arriving.place", "self.frame.place"),
+    "told of a dead victim": (allocation, allocation.states, "when=t.scopes_alive", "when=1"),
     "lost ring goes on": (control, control.admit, "(lost, Status.UNAVAILABLE),", ""),
 }
 """Name to where it is looked up, what it is, what is right and what is wrong."""
 
 
-EVERYDAY = ("generation not compared", "second writer granted", "lookup forwarding missing", "quota off by one")
+EVERYDAY = (
+    "generation not compared",
+    "second writer granted",
+    "lookup forwarding missing",
+    "quota off by one",
+    "told to who may not read",
+    "told to who is lost",
+    "told twice",
+    "key of another block",
+)
 """The quickest to find, one of each kind; the others are found in nightly runs."""
 
 

@@ -19,7 +19,7 @@ from hw.rtl.node import slice as top
 from hw.rtl.node.port import port, reader
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import Script
+from hw.tb.core.world import Script, Story
 from hw.tb.harness.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -27,7 +27,7 @@ from hw.tb.slice.compiled import CompiledWorld
 from hw.tb.slice.world import Bin, World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Requester
-from tests.hw.test_core import Story, small
+from tests.hw.test_core import small
 
 BENCH = "hw.tb.slice.bench"
 LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)

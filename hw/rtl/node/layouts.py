@@ -19,6 +19,7 @@ from hw.params.protocol import (
     Opcode,
 )
 from hw.params.toeplitz import tag_bits
+from hw.rtl.fabric.layouts import MESSAGE
 from hw.rtl.layouts import frame_bits, handle_layout, place_layout, slot_id_layout
 
 
@@ -166,6 +167,15 @@ def verdict_layout() -> data.StructLayout:
             "length": 32,
         }
     )
+
+
+def notice_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what the slice tells some of its ports.
+
+    - `ports`: which, a bit a port.
+    - `lost`: the block's key is lost, so nothing can be told: for these ports the message is one that was lost.
+    """
+    return data.StructLayout({"ports": params.tables.ports, "lost": 1, "message": MESSAGE})
 
 
 def log_layout() -> data.StructLayout:

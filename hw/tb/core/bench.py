@@ -10,7 +10,7 @@ from hw.tb.core.settings import params_of
 from hw.tb.core.world import World
 from hw.tb.pace import Pace, always, bursts, randomly
 from hw.tb.scoreboard import Scoreboard
-from hw.tb.stream import Sink, Source
+from hw.tb.stream import Sink, Source, StreamMonitor
 
 AHEAD = 2
 """Operations queued before the core takes them: more would only make the order stiffer."""
@@ -32,6 +32,8 @@ class CoreBench(Bench):
         self.log = Sink(self, "log", backpressure)
         self.log.monitor.listeners.append(self.world.logged)
         self.verdicts.monitor.listeners.append(self.world.said)
+        self.messages = StreamMonitor(self, "messages")
+        self.messages.listeners.append(self.world.told)
         self.finished = self.add_scoreboard(Scoreboard("world"))
         dut.diagonals.value = self.codec("diagonals").pack(diagonals(params))
 
@@ -69,6 +71,6 @@ PACES: dict[str, Pace] = {"always": always, "half": randomly(0.5), "bursts": bur
 @cocotb.test()
 @cocotb.parametrize(idle=["always", "bursts"], backpressure=["always", "half"])
 async def random_operations(dut: Any, idle: str, backpressure: str) -> None:
-    """Traffic of all rings: every status, frame, slot and generation is the specification's."""
+    """Traffic of all rings: every status, frame, slot, generation and message is the specification's."""
     async with CoreBench(dut, idle=PACES[idle], backpressure=PACES[backpressure]) as bench:
         await bench.run(bench.settings["moves"])

@@ -12,6 +12,7 @@ from hw.params.params import Params
 from hw.params.protocol import RingId, Status
 from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict, verdict
+from hw.tb.core.messages import messages_of, what_of
 from hw.tb.core.operations import Encoder, Fields, stamp
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -21,13 +22,19 @@ LATER = ("migrate", "answer", "expire_parked", "expire_fence", "restart")
 """Moves of the traffic that the core has no answer to yet."""
 
 
-class Script:
-    """Traffic that follows a script: a generator that yields (ring, command) and is sent the completion."""
+Turn = tuple[RingId, Command] | Happen
+"""What a story yields: a command, for which it is sent the completion, or what happens before its next command."""
 
-    def __init__(self, story: Generator[tuple[RingId, Command], Completion, None]) -> None:
+Story = Generator[Turn, Completion, None]
+
+
+class Script:
+    """Traffic that follows a script."""
+
+    def __init__(self, story: Story) -> None:
         self._story = story
         self._tags = count()
-        self._next: tuple[RingId, Command] | None = next(story)
+        self._next: Turn | None = next(story)
         self._waits_for: tuple[RingId, int] | None = None
 
     @property
@@ -39,6 +46,9 @@ class Script:
         """The next command, once the one before has ended."""
         if self._next is None:
             return None
+        if isinstance(self._next, Happen):
+            happens, self._next = self._next, next(self._story)
+            return happens
         (ring, command), self._next = self._next, None
         self._waits_for = (ring, next(self._tags))
         return Submit(*self._waits_for, command)
@@ -50,7 +60,7 @@ class Script:
                 self._waits_for = None
                 self._next = self._send(output)
 
-    def _send(self, output: Completion) -> tuple[RingId, Command] | None:
+    def _send(self, output: Completion) -> Turn | None:
         try:
             return self._story.send(output)
         except StopIteration:
@@ -61,13 +71,14 @@ class World:
     """Makes operations, and holds what the core says against the specification that follows its log.
 
     A stored segment lands, a started READ ends, some operations later, well or badly as the traffic asks. The items of
-    a WRITE wait for each other's verdicts, as a port does.
+    a WRITE wait for each other's verdicts, as a port does. `statuses` and `told_of` count what was compared.
     """
 
     def __init__(self, params: Params, seed: int, operations: Codec, script: Script | None = None) -> None:
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.traffic = script or Traffic(params, seed, without=LATER)
-        self.follower = Follower(params, self._owe, self.traffic.heard)
+        self.follower = Follower(params, self._owe, self._heard)
+        self.told_of: Counter[str] = Counter()
         self._random = Random(f"{seed}/world")
         self._encoder = Encoder(params, operations)
         self._queues: dict[RingId, deque[list[Fields]]] = {}
@@ -78,6 +89,8 @@ class World:
         self._losses: deque[Fields] = deque()
         self._owed: deque[Verdict] = deque()
         self._said: deque[Verdict] = deque()
+        self._to_tell: deque[tuple[int, Fields]] = deque()
+        self._told: deque[tuple[int, Fields]] = deque()
         self._failing = self._damaged = False
 
     # What the core is given.
@@ -153,6 +166,29 @@ class World:
         self._said.append(verdict(fields))
         self._settle()
 
+    def told(self, notice: Fields) -> None:
+        """The core tells some ports something."""
+        if notice["lost"]:
+            raise CheckError(f"messages: {notice} is lost, and nothing in the CAM is")
+        ports = [port for port in range(notice["ports"].bit_length()) if notice["ports"] >> port & 1]
+        self._told.extend((port, notice["message"]) for port in ports)
+        self._compare_messages()
+
+    def _heard(self, outputs: list[Completion | Message]) -> None:
+        self._to_tell.extend(messages_of(outputs))
+        self._compare_messages()
+        self.traffic.heard(outputs)
+
+    def _compare_messages(self) -> None:
+        """Message by message, whoever comes first: the core waits for its log, not with its messages."""
+        while self._told and self._to_tell:
+            told, expected = self._told.popleft(), self._to_tell.popleft()
+            if told != expected:
+                raise CheckError(
+                    f"messages: expected {expected}, got {told} (entry {self.follower.entries} of the log)"
+                )
+            self.told_of[what_of(told[1])] += 1
+
     def _owe(self, expected: Verdict) -> None:
         self._owed.append(expected)
 
@@ -184,6 +220,8 @@ class World:
         """Raise CheckError unless everything was answered, and the specification's own audit holds."""
         if self._said or self._owed:
             raise CheckError(f"without a match: said {list(self._said)[:3]}, owed {list(self._owed)[:3]}")
+        if self._told or self._to_tell:
+            raise CheckError(f"messages: told {list(self._told)[:3]}, to be told {list(self._to_tell)[:3]}")
         left = list(self.follower.slice.core.outstanding)
         if left:
             raise CheckError(f"never completed: {left[:5]}")

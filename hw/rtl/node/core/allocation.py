@@ -2,6 +2,7 @@
 
 from amaranth import Module, Mux, Signal
 
+from hw.params.commands import Fate
 from hw.params.protocol import ModelState, Status
 from hw.rtl.layouts import CamOp
 from hw.rtl.node.core.blocks import drop
@@ -63,6 +64,7 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             m.next = "REACH"
 
     with m.State("VICTIM"):
+        t.read_tag()
         m.next = "EVICT"
 
     with m.State("EVICT"):
@@ -72,6 +74,7 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             m.next = "CHOOSE"
         with m.Else():
             m.d.comb += t.evicted.eq(t.scopes_alive)
+            e.notices.event(Fate.EVICTED, when=t.scopes_alive)
             t.unlink()
             t.lose_use()
             m.next = "REACH"

@@ -4,6 +4,7 @@ from amaranth import Array, Module, Mux, Signal, Value
 from amaranth.utils import exact_log2
 
 from hw.params import crc32c
+from hw.params.commands import Fate
 from hw.params.protocol import Status
 from hw.rtl.node.core.emission import Emission, first
 from hw.rtl.node.core.tables import Tables
@@ -170,6 +171,7 @@ def _unpin(m: Module, t: Tables, e: Emission) -> None:
 def _drop(m: Module, t: Tables, e: Emission) -> None:
     """A live block of the own partition is unreachable at once."""
     with m.If(t.found.hit & t.alive):
+        e.notices.event(Fate.DROPPED, when=t.sealed)
         drain(m, t, e)
         e.answer(Status.OK)
     with m.Else():

@@ -5,6 +5,7 @@ The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate`, `session
 
 from amaranth import Module, Mux, Signal, Value
 
+from hw.params import records
 from hw.params.protocol import ModelState, Status
 from hw.rtl.node.core import streaming
 from hw.rtl.node.core.emission import Emission, first
@@ -20,6 +21,8 @@ BY_SESSION = (Kind.OPEN_SESSION, Kind.CLOSE_SESSION)
 OF_PARTITION = (Kind.SET_PARTITION, Kind.DROP_PARTITION)
 OF_MODEL = (Kind.SET_MODEL, Kind.RETIRE)
 ADMINISTRATIVE = (Kind.BIND, *OF_PARTITION, *OF_MODEL, Kind.SET_EPOCH)
+TOLD = (Kind.DROP, Kind.SEALED, Kind.READ_DONE)
+"""What may tell ports of the block whose row it reads; and so does ALLOC, of a victim."""
 LATER = (Kind.MIGRATE, Kind.ANSWER_FENCE)
 
 
@@ -208,6 +211,7 @@ def _drop_partition(m: Module, t: Tables, e: Emission) -> None:
     """Everything in the partition dies."""
     op = t.op
     m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
+    e.notices.invalidate(records.OF_PARTITION)
     t.sweep()
     e.answer(Status.OK)
 
@@ -224,6 +228,7 @@ def _retire(m: Module, t: Tables, e: Emission) -> None:
     op = t.op
     m.d.comb += [t.model_scopes.op.eq(ScopeOp.BUMP), t.model_scopes.index.eq(op.model)]
     m.d.sync += t.models[op.model].eq(ModelState.RETIRED)
+    e.notices.invalidate(records.OF_MODEL)
     t.sweep()
     e.answer(Status.OK)
 

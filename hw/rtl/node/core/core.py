@@ -15,6 +15,7 @@ from hw.rtl.node.layouts import (
     frame_event_layout,
     levels_layout,
     log_layout,
+    notice_layout,
     operation_layout,
     ring_layout,
     verdict_layout,
@@ -48,6 +49,8 @@ class Core(wiring.Component):
         What was decided, for each command's item; none for internal operations but what they complete.
     log : Out, stream of `log_layout()`
         The order log.
+    messages : Out, stream of `notice_layout(params)`, always ready
+        What ports are told unasked: EVENT and INVALIDATE.
     discards : Out, stream of frame numbers, always ready
         The block that was being written in this frame has been given up.
     cam_events : Out, stream of `cam_event_layout(params)`, always ready
@@ -70,12 +73,12 @@ class Core(wiring.Component):
     A key a cycle within a LOOKUP, if the ring has no public partition to ask; else its keys go one at a time, and are
     looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict:
     10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim one and the
-    search of `Replacement` more.
+    search of `Replacement` more. A message comes three cycles after the judgement, and no operation waits for it.
 
     Ordering and stalls
     -------------------
     One operation at a time, but for the keys of a LOOKUP. Verdicts and log entries wait in queues of 16; full queues
-    stop the core.
+    stop the core. Messages wait for nothing, so one may come before the log has its operation; they are in order.
 
     Without an operation to take, the hands work: they return pins and sessions of lost rings, and drain dead blocks;
     and the tables are scrubbed. When HANDS_EVERY = 16 operations have been taken (a LOOKUP with all its keys is one),
@@ -90,8 +93,9 @@ class Core(wiring.Component):
     ----------------
     Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but
     SET_EPOCH before an epoch is set (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID. A frame whose row is lost is
-    QUARANTINED. From `failed` on, and with the operation that has met the lost word, every command and READ_DONE ends
-    UNAVAILABLE, other internal operations are taken without effect, and nothing is logged, until reset.
+    QUARANTINED. What has become of a block whose key is lost in the CAM is told as `lost`. From `failed` on, and with
+    the operation that has met the lost word, every command and READ_DONE ends UNAVAILABLE, other internal operations
+    are taken without effect, and nothing is logged or told, until reset.
 
     Invariants
     ----------
@@ -111,6 +115,7 @@ class Core(wiring.Component):
                 "operations": In(stream.Signature(operation_layout(params))),
                 "verdicts": Out(stream.Signature(verdict_layout())),
                 "log": Out(stream.Signature(log_layout())),
+                "messages": Out(stream.Signature(notice_layout(params), always_ready=True)),
                 "discards": Out(stream.Signature(frame_bits(params), always_ready=True)),
                 "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
                 "table_events": Out(stream.Signature(frame_event_layout(params), always_ready=True)),
@@ -127,7 +132,7 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         t = Tables(m, self._params)
-        e = Emission(m, t, self.verdicts, self.log)
+        e = Emission(m, t, verdicts=self.verdicts, log=self.log, messages=self.messages)
         taken = self.operations.payload
         m.d.comb += [
             t.cam.diagonals.eq(self.diagonals),
@@ -191,6 +196,8 @@ class Core(wiring.Component):
 
             with m.State("OWNER"):
                 t.read_session(t.arriving.session_slot)
+                with m.If(control.is_in(t.op, control.TOLD)):
+                    t.read_tag()
                 m.next = "JUDGE"
 
             with m.State("JUDGE"), m.Switch(t.op.kind):

@@ -1,10 +1,11 @@
-"""What the core tells of an operation: its log entry, its verdict, and that of a seal it has decided."""
+"""What the core says of an operation: its log entry, its verdict, that of a seal it has decided, notices to ports."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
 from amaranth.lib import fifo, stream
 
 from hw.params.protocol import STATUS_BITS, Status
+from hw.rtl.node.core.notices import Notices
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
 
@@ -15,11 +16,21 @@ DEPTH = 16
 class Emission:
     """Collects what a judgement says, and hands it to the queues before the streams in the state EMIT.
 
-    The methods add statements where they are called. An operation ends in EMIT, whatever it says there.
+    The methods add statements where they are called. An operation ends in EMIT, whatever it says there. `notices` are
+    told from the judgement, and wait for nothing.
     """
 
-    def __init__(self, m: Module, t: Tables, verdicts: stream.Interface, log: stream.Interface) -> None:
+    def __init__(
+        self,
+        m: Module,
+        t: Tables,
+        *,
+        verdicts: stream.Interface,
+        log: stream.Interface,
+        messages: stream.Interface,
+    ) -> None:
         self._m, self._t = m, t
+        self.notices = Notices(m, t, messages)
         m.submodules.verdicts = self._verdicts = fifo.SyncFIFOBuffered(width=verdict_layout().size, depth=DEPTH)
         m.submodules.log = self._log = fifo.SyncFIFOBuffered(width=log_layout().size, depth=DEPTH)
         for queue, target in ((self._verdicts, verdicts), (self._log, log)):

@@ -2,6 +2,7 @@
 
 from amaranth import Cat, Module, Mux, Value
 
+from hw.params.commands import Fate
 from hw.params.protocol import Status
 from hw.rtl.node.core.blocks import drain, drained, unpin
 from hw.rtl.node.core.emission import Emission
@@ -58,6 +59,7 @@ def _sealed(m: Module, t: Tables, e: Emission) -> None:
             t.write_frame(state=State.SEALED, sealing=0)
             t.note_evictable()
             e.answer_seal(Status.OK)
+            e.notices.event(Fate.STORED)
         e.log()
 
 
@@ -66,6 +68,7 @@ def _read_done(m: Module, t: Tables, e: Emission) -> None:
     frame = t.frame
     op = t.op
     with m.If(~op.ok & (t.writing | t.sealed)):
+        e.notices.event(Fate.DAMAGED, when=t.sealed & t.alive)
         drain(m, t, e, reads=frame.reads - 1)
     with m.Else():
         t.write_frame(reads=frame.reads - 1)

@@ -239,6 +239,15 @@ class Tables:
             request.payload.tag.eq(self.tag(partition, key)),
         ]
 
+    def read_tag(self) -> None:
+        """Ask the CAM for the tag of the block whose row arrives; its answer comes four cycles later."""
+        request = self.cam.requests
+        self.m.d.comb += [
+            request.valid.eq(1),
+            request.payload.op.eq(CamOp.READ),
+            request.payload.place.eq(self.arriving.place),
+        ]
+
     def tag(self, partition: Value, key: Value | None = None) -> Value:
         """The tag of a key, by default the operation's, in a partition, as `hw.params.toeplitz.pack_tag` packs it."""
         tables = self.params.tables
