@@ -45,6 +45,7 @@ class LinkParams(Section):
     commands: int = param(16, "commands that wait at a port, besides the keys of one LOOKUP", low=2, high=256)
     write_segments: int = param(4, "segments of write data that wait at a port", low=2, high=64)
     answers: int = param(64, "answers that a port may be owed, if one LOOKUP needs no more", low=4, high=4096)
+    messages: int = param(16, "messages that wait at a port for its link; more are lost", low=2, high=1024)
     response_flits: int = param(16, "buffer for completions at the requester", low=2, high=1024, unit="flits")
     data_flits: int = param(64, "buffer for read data at the requester", low=2, high=4096, unit="flits")
     message_flits: int = param(4, "buffer for messages at each end", low=2, high=1024, unit="flits")
@@ -269,7 +270,9 @@ class Params:
 
 TINY = Params(
     memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=2, latency_cycles=32, waiting_reads=2),
-    link=LinkParams(commands=2, write_segments=2, answers=4, response_flits=4, data_flits=8, message_flits=2),
+    link=LinkParams(
+        commands=2, write_segments=2, answers=4, messages=2, response_flits=4, data_flits=8, message_flits=2
+    ),
     requester=RequesterParams(commands=4, write_segments=2),
     cam=CamParams(banks=2, ways=2, sets=2),
     pools=(PoolParams(frame_bytes=4096, frames=4),),

@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
         "tiny",
         "double_errors_in_free_places",
     ),
-    "READ of another bank": (reader.CamReader, "row[self.place.bank]", "row[0]", "tiny", "random_traffic"),
+    "READ of another bank": (reader.CamReader, "row[self.bank]", "row[0]", "tiny", "random_traffic"),
     "READ writes": (
         Cam,
         "(update | scrubber.write) & (place.way == i)",
@@ -180,7 +180,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
     ),
     "lost tag is read": (
         reader.CamReader,
-        "content.found.eq(taken & ~lost(m, tag, entry.tag))",
+        "content.found.eq(taken & ~lost(m, tag, word))",
         "content.found.eq(taken)",
         "tiny",
         "double_errors",

@@ -133,7 +133,7 @@ CAM_MUTANTS = {
     "an entry in both banks": ("Mux(place.bank == bank, way, 0)", "way"),
     "compared with the tag before": ("m.d.sync += tag.eq(access_entry.tag)", "m.d.comb += tag.eq(access_entry.tag)"),
     "a place of the LOOKUP after": ("_delayed(m, access_sets, 2)", "_delayed(m, access_sets, 1)"),
-    "the entry of the request after": ("_delayed(m, place, 2)", "_delayed(m, place, 1)"),
+    "the entry of the request after": ("_delayed(m, place.way, 2)", "_delayed(m, place.way, 1)"),
 }
 
 

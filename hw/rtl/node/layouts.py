@@ -169,13 +169,13 @@ def verdict_layout() -> data.StructLayout:
     )
 
 
-def notice_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what the slice tells some of its ports.
+NOTICE = data.StructLayout({"lost": 1, "message": MESSAGE})
+"""What a port is told. `lost`: the block's key is lost, so that nothing can be told: the message is as good as lost."""
 
-    - `ports`: which, a bit a port.
-    - `lost`: the block's key is lost, so nothing can be told: for these ports the message is one that was lost.
-    """
-    return data.StructLayout({"ports": params.tables.ports, "lost": 1, "message": MESSAGE})
+
+def notices_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a notice, and the `ports` that it is for, a bit each."""
+    return data.StructLayout({"ports": params.tables.ports, "notice": NOTICE})
 
 
 def log_layout() -> data.StructLayout:

@@ -51,7 +51,7 @@ class Slice(wiring.Component):
     Ordering and stalls
     -------------------
     All operations take effect in the order of `log`. Ports do not wait for each other, beyond their turn at the core;
-    `log` that is not taken stops the slice.
+    `log` that is not taken stops the slice. Nothing waits for messages: a requester that does not take them loses some.
 
     Reset and errors
     ----------------
@@ -107,6 +107,8 @@ class Slice(wiring.Component):
                 dispatch.expired[i].eq(port.expired),
                 port.verdict.eq(core.verdicts.payload),
                 port.drain.eq(self.restarting),
+                port.notices.valid.eq(core.messages.valid & core.messages.payload.ports[i]),
+                port.notices.payload.eq(core.messages.payload.notice),
             ]
             with m.If(core.rebound.valid & ~core.rebound.payload.registers & (core.rebound.payload.port == i)):
                 m.d.comb += port.rebound.eq(1 << core.rebound.payload.ring)

@@ -166,12 +166,12 @@ class World:
         self._said.append(verdict(fields))
         self._settle()
 
-    def told(self, notice: Fields) -> None:
+    def told(self, said: Fields) -> None:
         """The core tells some ports something."""
+        ports, notice = said["ports"], said["notice"]
         if notice["lost"]:
             raise CheckError(f"messages: {notice} is lost, and nothing in the CAM is")
-        ports = [port for port in range(notice["ports"].bit_length()) if notice["ports"] >> port & 1]
-        self._told.extend((port, notice["message"]) for port in ports)
+        self._told.extend((port, notice["message"]) for port in range(ports.bit_length()) if ports >> port & 1)
         self._compare_messages()
 
     def _heard(self, outputs: list[Completion | Message]) -> None:

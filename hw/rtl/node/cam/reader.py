@@ -22,8 +22,8 @@ class CamReader(wiring.Component):
     ---------
     rows : In, an entry a way of each bank
         What was read.
-    place : In, `place_layout(params)`
-        Which entry; its set does not matter.
+    bank, way : In
+        Which entry.
     entry : Out, as `EntryFormat` has it
         That entry, as it is stored; in the same cycle.
     content : Out, `cam_content_layout(params)`
@@ -50,10 +50,12 @@ class CamReader(wiring.Component):
         self._params = params
         self._format = EntryFormat(params)
         row = data.ArrayLayout(self._format.layout, params.cam.ways)
+        place = place_layout(params)
         super().__init__(
             {
                 "rows": In(data.ArrayLayout(row, params.cam.banks)),
-                "place": In(place_layout(params)),
+                "bank": In(place["bank"].shape),
+                "way": In(place["way"].shape),
                 "entry": Out(self._format.layout),
                 "content": Out(cam_content_layout(params)),
             }
@@ -62,18 +64,19 @@ class CamReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         banks, ways = range(self._params.cam.banks), range(self._params.cam.ways)
-        row = Array(Array(self.rows[bank][way].as_value() for way in ways)[self.place.way] for bank in banks)
-        m.d.comb += self.entry.eq(row[self.place.bank])
+        row = Array(Array(self.rows[bank][way].as_value() for way in ways)[self.way] for bank in banks)
+        m.d.comb += self.entry.eq(row[self.bank])
 
         valid, tag = self._format.valid, self._format.tag
-        entry = Signal(self._format.layout, reset_less=True)
+        stored, word = Signal(valid.bits, reset_less=True), Signal(tag.bits, reset_less=True)
         content = Signal(cam_content_layout(self._params), reset_less=True)
         tag_syndrome = Signal(tag.check_bits)
-        m.d.comb += [tag_syndrome.eq(syndrome(tag, entry.tag)), self.content.eq(content)]
-        taken = near(m, valid, entry.valid, Const(valid.encode(1), valid.bits))
+        m.d.comb += [tag_syndrome.eq(syndrome(tag, word)), self.content.eq(content)]
+        taken = near(m, valid, stored, Const(valid.encode(1), valid.bits))
         m.d.sync += [
-            entry.eq(self.entry),
-            content.found.eq(taken & ~lost(m, tag, entry.tag)),
-            content.tag.eq(decode(m, tag, entry.tag, tag_syndrome).word[: tag.data_bits]),
+            stored.eq(self.entry.valid),
+            word.eq(self.entry.tag),
+            content.found.eq(taken & ~lost(m, tag, word)),
+            content.tag.eq(decode(m, tag, word, tag_syndrome).word[: tag.data_bits]),
         ]
         return m

@@ -15,7 +15,7 @@ from hw.rtl.node.layouts import (
     frame_event_layout,
     levels_layout,
     log_layout,
-    notice_layout,
+    notices_layout,
     operation_layout,
     ring_layout,
     verdict_layout,
@@ -49,7 +49,7 @@ class Core(wiring.Component):
         What was decided, for each command's item; none for internal operations but what they complete.
     log : Out, stream of `log_layout()`
         The order log.
-    messages : Out, stream of `notice_layout(params)`, always ready
+    messages : Out, stream of `notices_layout(params)`, always ready
         What ports are told unasked: EVENT and INVALIDATE.
     discards : Out, stream of frame numbers, always ready
         The block that was being written in this frame has been given up.
@@ -115,7 +115,7 @@ class Core(wiring.Component):
                 "operations": In(stream.Signature(operation_layout(params))),
                 "verdicts": Out(stream.Signature(verdict_layout())),
                 "log": Out(stream.Signature(log_layout())),
-                "messages": Out(stream.Signature(notice_layout(params), always_ready=True)),
+                "messages": Out(stream.Signature(notices_layout(params), always_ready=True)),
                 "discards": Out(stream.Signature(frame_bits(params), always_ready=True)),
                 "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
                 "table_events": Out(stream.Signature(frame_event_layout(params), always_ready=True)),

@@ -6,13 +6,13 @@ from amaranth.lib import data, stream
 
 from hw.params import records
 from hw.params.commands import Fate
-from hw.params.protocol import KEY_BITS, MessageKind
+from hw.params.protocol import MessageKind
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import frame_layout, operation_layout
 
 
 class Notices:
-    """Collects what a judgement tells ports; the message leaves three cycles later, when the CAM has said the key.
+    """Collects what a judgement tells ports; the message leaves three cycles later, when the CAM has told the key.
 
     Whoever tells of a block has asked for its key (`Tables.read_tag`) in the cycle before. Judgements that tell are
     four cycles apart at least, so one message is under way at a time, and its rings are still as they were.
@@ -23,7 +23,10 @@ class Notices:
         self._happens, self._dies = Signal(), Signal()
         self._fate, self._flags = Signal(Fate), Signal(8)
         row, op = frame_layout(t.params), operation_layout(t.params)
-        said = Signal(
+        model_bits, partition_bits = (
+            (count - 1).bit_length() for count in (t.params.tables.models, t.params.tables.partitions)
+        )
+        told = Signal(
             data.StructLayout(
                 {
                     "event": 1,
@@ -40,46 +43,45 @@ class Notices:
         m.d.sync += under_way.eq(Cat(self._happens | self._dies, under_way))
         with m.If(self._happens):
             m.d.sync += [
-                said.event.eq(1),
-                said.fate.eq(self._fate),
-                said.flags.eq(0),
-                said.partition.eq(t.frame.partition),
-                said.model.eq(t.frame.model),
-                said.frame.eq(t.index),
-                said.generation.eq(t.frame.generation),
+                told.event.eq(1),
+                told.fate.eq(self._fate),
+                told.flags.eq(0),
+                told.partition.eq(t.frame.partition),
+                told.frame.eq(t.index),
+                told.generation.eq(t.frame.generation),
             ]
         with m.If(self._dies):
             m.d.sync += [
-                said.event.eq(0),
-                said.flags.eq(self._flags),
-                said.partition.eq(t.op.partition),
-                said.model.eq(t.op.model),
+                told.event.eq(0),
+                told.flags.eq(self._flags),
+                told.partition.eq(t.op.partition),
+                told.model.eq(t.op.model),
             ]
 
-        content, notice = t.cam.contents.payload, messages.payload
+        content, notice = t.cam.contents.payload, messages.payload.notice
         message = notice.message
         m.d.comb += [
             messages.valid.eq(under_way[2] & ~t.failing),
-            notice.ports.eq(self._ports(said)),
-            message.flags.eq(said.flags),
+            messages.payload.ports.eq(self._ports(told)),
+            message.flags.eq(told.flags),
             message.kind.eq(MessageKind.INVALIDATE),
         ]
-        with m.If(said.event):
+        with m.If(told.event):
             m.d.comb += [
                 notice.lost.eq(~content.found),
                 message.kind.eq(MessageKind.EVENT),
-                message.fate.eq(said.fate),
-                message.key.eq(content.tag[:KEY_BITS]),
-                message.handle.frame.eq(said.frame),
-                message.handle.generation.eq(said.generation),
+                message.fate.eq(told.fate),
+                Cat(message.key, message.model[:model_bits], message.partition[:partition_bits]).eq(content.tag),
+                message.handle.frame.eq(told.frame),
+                message.handle.generation.eq(told.generation),
                 message.handle.epoch.eq(t.epoch),
             ]
-        with m.If(said.event | (said.flags == records.OF_PARTITION)):
-            m.d.comb += message.partition.eq(said.partition)
-        with m.If(said.event | (said.flags == records.OF_MODEL)):
-            m.d.comb += message.model.eq(said.model)
+        with m.Elif(told.flags == records.OF_PARTITION):
+            m.d.comb += message.partition.eq(told.partition)
+        with m.Else():
+            m.d.comb += message.model.eq(told.model)
 
-    def _ports(self, said: data.View) -> Signal:
+    def _ports(self, told: data.View) -> Signal:
         """Return the ports with a live ring that may read the partition, or for a model with any: two cycles later."""
         m, t, tables = self._m, self._t, self._t.params.tables
         readers, ports = Signal(tables.partitions), Signal(tables.ports)
@@ -87,7 +89,7 @@ class Notices:
         per_port = tables.rings_per_port
         m.d.sync += [
             readers.eq(
-                Cat((said.flags == records.OF_MODEL) | t.reads(i, said.partition) for i in range(tables.partitions))
+                Cat((told.flags == records.OF_MODEL) | t.reads(i, told.partition) for i in range(tables.partitions))
             ),
             ports.eq(Cat(Cat(rings[i : i + per_port]).any() for i in range(0, len(rings), per_port))),
         ]

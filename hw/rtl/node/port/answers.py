@@ -1,11 +1,12 @@
 """Answers on their way to the link."""
 
-from amaranth import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth import Module
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.rtl.fabric.layouts import RESPONSE_BYTES, flit_layout
+from hw.rtl.fabric.layouts import flit_layout
+from hw.rtl.fabric.packet import cut
 from hw.rtl.node.port.layouts import ANSWER
 from hw.rtl.queue import Queue
 
@@ -59,23 +60,12 @@ class Answers(wiring.Component):
         params, flit = self._params, self.flits.payload
         m.submodules.queue = queue = Queue(ANSWER, depth=params.answers)
         wiring.connect(m, wiring.flipped(self.answers), queue.i)
-        parts = params.flits(RESPONSE_BYTES)
         answer = queue.o.payload
-        words = Signal(data.ArrayLayout(len(flit.data), parts))
-        part = Signal(range(parts))
+        payload = answer.response.as_value()
         m.d.comb += [
-            words.as_value().eq(answer.response.as_value()),
-            self.flits.valid.eq(queue.o.valid),
             flit.ring.eq(answer.ring),
             flit.tag.eq(answer.tag),
-            flit.data.eq(words[part]),
-            flit.count.eq(min(RESPONSE_BYTES, params.memory.beat_bytes)),
-            flit.last.eq(part == parts - 1),
-            self.left.eq(self.flits.valid & self.flits.ready & flit.last),
+            self.left.eq(cut(m, params, payload=payload, valid=queue.o.valid, flits=self.flits)),
             queue.o.ready.eq(self.left),
         ]
-        with m.If(self.flits.valid & self.flits.ready):
-            m.d.sync += part.eq(part + 1)
-            with m.If(flit.last):
-                m.d.sync += part.eq(0)
         return m

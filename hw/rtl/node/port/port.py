@@ -1,4 +1,4 @@
-"""A port: the node's end of a link, and the commands, data and answers of its requester."""
+"""A port: the node's end of a link, and the commands, data and answers of its requester, and what it is told."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,9 +10,10 @@ from hw.rtl.fabric import Channel, Receiver, Transmitter, link
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
 from hw.rtl.layouts import beat_layout
 from hw.rtl.node.data.layouts import read_beat_layout, write_segment_layout
-from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
+from hw.rtl.node.layouts import NOTICE, Kind, operation_layout, verdict_layout
 from hw.rtl.node.port.answers import Answers
 from hw.rtl.node.port.arrivals import Arrivals
+from hw.rtl.node.port.messages import Messages
 from hw.rtl.node.port.mover import Mover
 from hw.rtl.node.port.reader import CommandReader
 from hw.rtl.shared import shared
@@ -40,6 +41,8 @@ class Port(wiring.Component):
         Write data that the core has accepted.
     read_beats : In, stream of `read_beat_layout(params)`
         Data of READs of this port.
+    notices : In, stream of `NOTICE`, always ready
+        As of `Messages`.
     losses : Out, stream of ring numbers
         Rings that the requester has lost.
     refused : Out(1)
@@ -51,13 +54,14 @@ class Port(wiring.Component):
 
     Latency and throughput
     ----------------------
-    From the last flit of a command of n flits to its operation n + 1 cycles, from verdict to flit two, from a beat of
-    read data to its flit one. A flit a cycle each way.
+    From the last flit of a command of n flits to its operation n + 1 cycles, from verdict or notice to flit two, from a
+    beat of read data to its flit one. A flit a cycle each way.
 
     Ordering and stalls
     -------------------
-    Commands in order, as `CommandReader` says. Answers in the order of verdicts, data in that of READs; the two share
-    the link in turn, and neither waits for the other. A requester that gives no credits stops its own port alone.
+    Commands in order, as `CommandReader` says. Answers in the order of verdicts, data in that of READs, messages in
+    that of notices; they share the link in turn, and none waits for another. A requester that gives no credits stops
+    its own port alone, and loses messages.
 
     Reset and errors
     ----------------
@@ -87,6 +91,7 @@ class Port(wiring.Component):
                 "segments": Out(stream.Signature(write_segment_layout(params))),
                 "beats": Out(beats),
                 "read_beats": In(stream.Signature(read_beat_layout(params))),
+                "notices": In(stream.Signature(NOTICE, always_ready=True)),
                 "losses": Out(stream.Signature(RING_BITS)),
                 "refused": Out(1),
                 "moving": Out(1),
@@ -104,6 +109,7 @@ class Port(wiring.Component):
         m.submodules.arrivals = arrivals = Arrivals(params, buffer=buffers[Channel.DATA])
         m.submodules.mover = mover = Mover(params)
         m.submodules.answers = answers = Answers(params)
+        m.submodules.messages = messages = Messages(params)
         wiring.connect(m, transmitter.lane, wiring.flipped(self.link.from_node))
         wiring.connect(m, receiver.request, reader.requests)
         wiring.connect(m, reader.operations, wiring.flipped(self.operations))
@@ -112,6 +118,8 @@ class Port(wiring.Component):
         wiring.connect(m, mover.segments, wiring.flipped(self.segments))
         wiring.connect(m, mover.beats, wiring.flipped(self.beats))
         wiring.connect(m, answers.flits, transmitter.response)
+        wiring.connect(m, messages.flits, transmitter.message)
+        wiring.connect(m, wiring.flipped(self.notices), messages.notices)
 
         # Data is put into shape on its way into the buffer.
         known = Signal()
