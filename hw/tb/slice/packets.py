@@ -1,4 +1,4 @@
-"""Commands as the flits of a link, and what comes back as answers and beats."""
+"""Commands as the flits of a link, and what comes back as answers, beats and messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,23 @@ from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
 from hw.params.protocol import Handle, RingId, SlotId, Status
+from hw.params.records import LOST
 from hw.rtl.emit import describe
-from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, KEY_BYTES, RESPONSE, RESPONSE_BYTES, Channel, flit_layout
+from hw.rtl.fabric.layouts import (
+    COMMAND,
+    COMMAND_BYTES,
+    KEY_BYTES,
+    MESSAGE_BYTES,
+    RESPONSE,
+    RESPONSE_BYTES,
+    Channel,
+    flit_layout,
+)
 from hw.rtl.node.layouts import operation_layout
+from hw.tb.core.messages import CODEC
 from hw.tb.core.operations import Encoder, Fields
 from hw.tb.payload import Codec
+from hw.tb.scoreboard import CheckError
 
 NO_OPCODE = 0xFF
 """What a command is sent as that has a value which no flit can carry."""
@@ -108,6 +120,18 @@ class Packets:
             Handle(**fields["handle"]) if fields["named"] else None,
             SlotId(**fields["slot"]) if fields["pinned"] else None,
         )
+
+    def message(self, flits: list[int]) -> tuple[bool, Fields]:
+        """The message in the flits of a MESSAGE packet, and whether it has LOST, which is taken out of it."""
+        size = self._params.memory.beat_bytes
+        payload = b"".join(
+            self._field(flit, "data").to_bytes(size, "little")[: self._field(flit, "count")] for flit in flits
+        )
+        if len(payload) != MESSAGE_BYTES:
+            raise CheckError(f"a message of {len(payload)} bytes, expected {MESSAGE_BYTES}")
+        fields = CODEC.unpack(int.from_bytes(payload, "little"))
+        lost = bool(fields["flags"] & LOST)
+        return lost, fields | {"flags": fields["flags"] & ~LOST}
 
     def ends(self, flit: int) -> bool:
         """Whether a flit ends its packet."""

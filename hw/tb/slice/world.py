@@ -16,9 +16,11 @@ from hw.params.striping import Striping
 from hw.rtl.fabric import Channel
 from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
+from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import LATER, Script
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
 from pymodel.stimulus.traffic import Fault, Happen, Requester, Submit, Traffic
 
@@ -68,6 +70,7 @@ class World:
       `placed`: bytes of sealed blocks that were looked for in memory.
     - `coverage`: how often each bin was hit.
     - `expired`: commands refused because their ring was bound anew.
+    - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class World:
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage: Counter[Bin] = Counter()
         self.commands = self.compared = self.placed = self.expired = 0
+        self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
         self._happen_to = happen
         self._tags: Counter[RingId] = Counter()
@@ -93,7 +97,7 @@ class World:
         self._orders: deque[Submit] = deque()
         self._order: Submit | None = None
         self._order_status: Status | None = None
-        self._parts: dict[int, list[int]] = defaultdict(list)
+        self._parts: dict[tuple[int, Channel], list[int]] = defaultdict(list)
 
     # What the slice is given.
 
@@ -214,11 +218,14 @@ class World:
         channel = self.packets.channel(flit)
         if channel == Channel.DATA:
             self._beat(self.packets.beat(port, flit))
-        elif channel == Channel.RESPONSE:
-            parts = self._parts[port]
+        elif channel in (Channel.RESPONSE, Channel.MESSAGE):
+            parts = self._parts[port, channel]
             parts.append(flit)
             if self.packets.ends(flit):
-                self._answered(self.packets.answer(port, parts))
+                if channel == Channel.RESPONSE:
+                    self._answered(self.packets.answer(port, parts))
+                else:
+                    self.told[port].given.append(self.packets.message(parts))
                 parts.clear()
         else:
             raise CheckError(f"port {port}: a flit on {channel!r}, where nothing was expected")
@@ -262,6 +269,8 @@ class World:
 
     def _heard(self, outputs: list[Completion | Message]) -> None:
         """What the requesters are told, under the tags that the traffic knows."""
+        for port, fields in messages_of(outputs):
+            self.told[port].owed.append(fields)
         for output in outputs:
             if not isinstance(output, Completion):
                 continue
@@ -339,6 +348,8 @@ class World:
             raise CheckError(f"never ordered: {self._order or self._orders[0]}")
         if not self.compared:
             raise CheckError("no bytes were compared")
+        for told in self.told:
+            told.compare(self.params.link.messages)
         left = list(self.follower.slice.core.outstanding)
         if left:
             raise CheckError(f"never completed: {left[:5]}")
