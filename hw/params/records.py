@@ -115,7 +115,10 @@ MESSAGE = Record(doc="What a node tells a port, on a link.", fields=_MESSAGE)
 """- `kind`: an `hw.params.protocol.MessageKind`; decides which other fields mean something.
 - `fate`, `partition`, `model`, `key`, `handle`: of EVENT; `fate` is an `hw.params.commands.Fate`.
 - `ring`, `slot`: of FENCE, the ring that has to answer, and the session.
-- `flags`: OF_PARTITION or OF_MODEL of INVALIDATE, which of them has died; LOST: messages before this one were lost.
+- `flags`: OF_PARTITION or OF_MODEL of INVALIDATE, whose `partition` or `model` has died; LOST: at least one message was
+  lost between the one before and this one.
+
+What a kind has no use for is 0.
 """
 
 OF_PARTITION, OF_MODEL, LOST = 1, 2, 4

@@ -1,6 +1,7 @@
 """The slice: in cocotb, compiled, at length; and the mutants that the same traffic must find."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -27,7 +28,7 @@ from hw.tb.slice.compiled import CompiledWorld
 from hw.tb.slice.world import Bin, World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Requester
-from tests.hw.test_core import small
+from tests.hw.test_core import kept, small
 
 BENCH = "hw.tb.slice.bench"
 LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)
@@ -92,6 +93,39 @@ def test_bytes_in_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_compiled_slice_equals_the_specification(seed: int) -> None:
     follow(small(), seed, 10_000)
+
+
+def deaf(heard: list[CompiledWorld]) -> Story:
+    """A requester reads a block, takes nothing for a while in which its partition dies often, and then listens."""
+    ring = RingId(0, 0)
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(0, quota=2)
+    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    yield REGISTERS, c.Bind(ring, 0)
+    handle = yield from kept(ring, 7)
+    yield ring, c.Read(handle, 0, 1)
+    heard[0].harness.links = Links(backpressure=1.0)
+    for _ in range(2 * small().link.messages):
+        yield REGISTERS, c.DropPartition(0)
+    heard[0].harness.links = Links()
+    for _ in range(4):
+        yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    yield REGISTERS, c.Retire(0)
+
+
+def listen() -> World:
+    """The world of a requester that is deaf for a while."""
+    worlds: list[CompiledWorld] = []
+    worlds.append(CompiledWorld(small(), 0, script=Script(deaf(worlds))))
+    worlds[0].play(10 + 2 * small().link.messages + 5)
+    return worlds[0].world
+
+
+def test_a_requester_that_takes_no_messages_loses_some_and_is_told() -> None:
+    told, others = listen().told
+    assert told.lost > small().link.messages // 2
+    assert [lost for lost, _ in told.given] == [False] * (len(told.given) - 1) + [True]
+    assert not others.owed
 
 
 def check_coverage(worlds: list[World]) -> None:
@@ -163,6 +197,12 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         dispatch.Dispatch,
         "together.eq((op.kind == Kind.LOOKUP) & ~op.last & ~expired)",
         "together.eq(0)",
+    ),
+    "told to every port": (
+        sys.modules[__name__],
+        Slice,
+        "core.messages.valid & core.messages.payload.ports[i]",
+        "core.messages.valid",
     ),
     "segments of two ports mixed": (
         top,
