@@ -107,12 +107,11 @@ class Software:
         return tag
 
     def heard(self, port: int) -> Iterator[tuple[int, Answer | Beat]]:
-        """What has come over a link, with its cycle."""
+        """What has come over a link, with its cycle; but for what ports are told unasked."""
         for cycle, flit in records(self.harness.received(port), self.harness.flit_bytes):
             if self.packets.channel(flit) == Channel.DATA:
                 yield cycle, self.packets.beat(port, flit)
-            else:
-                assert self.packets.channel(flit) == Channel.RESPONSE
+            elif self.packets.channel(flit) == Channel.RESPONSE:
                 parts = self._parts.setdefault(port, [])
                 parts.append(flit)
                 if self.packets.ends(flit):
