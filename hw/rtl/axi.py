@@ -59,6 +59,7 @@ class Burst(enum.Enum, shape=2):  # type: ignore[call-arg]
 
 def axi4_write(*, address_bits: int, data_bits: int, id_bits: int, user_bits: int) -> wiring.Signature:
     """Return the signature of the write channels of AXI4; what is left out has its default (IHI 0022, A9.3)."""
+    user = {"wuser": Out(user_bits)} if user_bits else {}
     return wiring.Signature(
         {
             "awid": Out(id_bits),
@@ -71,7 +72,7 @@ def axi4_write(*, address_bits: int, data_bits: int, id_bits: int, user_bits: in
             "wdata": Out(data_bits),
             "wstrb": Out(data_bits // 8),
             "wlast": Out(1),
-            "wuser": Out(user_bits),
+            **user,
             "wvalid": Out(1),
             "wready": In(1),
             "bid": In(id_bits),
@@ -84,6 +85,7 @@ def axi4_write(*, address_bits: int, data_bits: int, id_bits: int, user_bits: in
 
 def axi4_read(*, address_bits: int, data_bits: int, id_bits: int, user_bits: int) -> wiring.Signature:
     """Return the signature of the read channels of AXI4; what is left out has its default (IHI 0022, A9.3)."""
+    user = {"ruser": In(user_bits)} if user_bits else {}
     return wiring.Signature(
         {
             "arid": Out(id_bits),
@@ -97,7 +99,7 @@ def axi4_read(*, address_bits: int, data_bits: int, id_bits: int, user_bits: int
             "rdata": In(data_bits),
             "rresp": In(Response),
             "rlast": In(1),
-            "ruser": In(user_bits),
+            **user,
             "rvalid": In(1),
             "rready": Out(1),
         }

@@ -1,10 +1,11 @@
 """Layouts of what moves inside a requester: the one home of each field."""
 
-from amaranth.lib import data
+from amaranth.lib import data, wiring
 from amaranth.utils import bits_for
 
 from hw.params import Params, records
 from hw.params.protocol import ITEM_BITS, RING_BITS, TAG_BITS
+from hw.rtl.axi import axi4_read, axi4_write
 from hw.rtl.fabric.layouts import COMMAND
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
 
@@ -31,6 +32,18 @@ COMPLETION = layout_of(
 def context_bits(params: Params) -> int:
     """Return the width of the number of a context: of a command in flight."""
     return bits_for(params.requester.commands - 1)
+
+
+def memory_read(params: Params, *, id_bits: int) -> wiring.Signature:
+    """Return the signature of the read channels to a requester's memory."""
+    beat = 8 * params.memory.beat_bytes
+    return axi4_read(address_bits=ADDRESS_BITS, data_bits=beat, id_bits=id_bits, user_bits=0)
+
+
+def memory_write(params: Params, *, id_bits: int) -> wiring.Signature:
+    """Return the signature of the write channels to a requester's memory."""
+    beat = 8 * params.memory.beat_bytes
+    return axi4_write(address_bits=ADDRESS_BITS, data_bits=beat, id_bits=id_bits, user_bits=0)
 
 
 def place_layout() -> data.StructLayout:
@@ -87,6 +100,16 @@ def move_layout(params: Params) -> data.StructLayout:
     return data.StructLayout(
         {"place": place_layout(), "length": 32, "ring": RING_BITS, "tag": TAG_BITS, "context": context_bits(params)}
     )
+
+
+def target_layout() -> data.StructLayout:
+    """Return the layout of where the data of the READ goes that a flit belongs to.
+
+    - `place`: of segment number `segment` of the block.
+    - `known`: there is such a READ.
+    - `mute`: none of its data is to be written any more.
+    """
+    return data.StructLayout({"place": place_layout(), "segment": ITEM_BITS, "known": 1, "mute": 1})
 
 
 def issued_layout(params: Params) -> data.StructLayout:
