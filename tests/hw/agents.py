@@ -41,11 +41,12 @@ class Steady:
         self._before: list[Any] | None = None
 
     def observe(self, ctx: SimulatorContext, *, valid: bool, ready: bool) -> None:
+        expect(valid or self._before is None, f"{self._name}: an offer was withdrawn")
+        if not valid or (ready and self._before is None):
+            return
         now = [ctx.get(signal) for signal in self._signals]
-        if self._before is not None:
-            expect(valid, f"{self._name}: an offer was withdrawn")
-            expect(now == self._before, f"{self._name}: an offer has changed")
-        self._before = now if valid and not ready else None
+        expect(self._before in (None, now), f"{self._name}: an offer has changed")
+        self._before = None if ready else now
 
 
 class Source:
@@ -155,9 +156,10 @@ class ReadSide:
             self._offer = self._random.choice(due)
             addresses = self._queues[self._offer][0][1]
             response = memory.response(addresses[0])
-            wrong = self._random.randbytes(memory.beat_bytes)
+            there = memory.beat(addresses[0])
+            wrong = self._random.choice([bytes(there), self._random.randbytes(len(there))])
             ctx.set(axi.rid, self._offer)
-            ctx.set(axi.rdata, int.from_bytes(wrong if response.value else memory.beat(addresses[0]), "little"))
+            ctx.set(axi.rdata, int.from_bytes(wrong if response.value else there, "little"))
             ctx.set(axi.rresp, response)
             ctx.set(axi.rlast, len(addresses) == 1)
         ctx.set(axi.rvalid, self._offer is not None)
@@ -184,6 +186,8 @@ class ReadSide:
 class WriteSide:
     """Takes writes, and acknowledges them: in order for each ID, else in any order, after any time.
 
+    With a `pace` below 1 it now and then takes no address for as long as some segments last.
+
     - `bursts`: first addresses, in order. `under_way`: bursts that have not been acknowledged.
     """
 
@@ -196,7 +200,7 @@ class WriteSide:
         self._written = 0
         self._answers: defaultdict[int, deque[tuple[int, Response]]] = defaultdict(deque)
         self._offer: int | None = None
-        self._now = 0
+        self._now = self._shut_until = 0
         self.bursts: list[int] = []
 
     @property
@@ -205,7 +209,9 @@ class WriteSide:
 
     def drive(self, ctx: SimulatorContext) -> None:
         axi = self._axi
-        ctx.set(axi.awready, self._random.random() < self._pace)
+        if self._pace < 1 and self._random.random() < 0.01:
+            self._shut_until = self._now + 60
+        ctx.set(axi.awready, self._random.random() < self._pace and self._now >= self._shut_until)
         ctx.set(axi.wready, self._random.random() < self._pace)
         due = [i for i, queue in self._answers.items() if queue and queue[0][0] <= self._now]
         if self._offer is None and due and self._random.random() < self._pace:

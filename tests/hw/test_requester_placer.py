@@ -1,0 +1,251 @@
+"""The data of READs: every byte is written where it belongs, and nothing anywhere else."""
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from amaranth.sim import SimulatorContext
+
+from hw.rtl.gpu import placer
+from hw.rtl.gpu.placer import Placer
+from hw.tb.mutate import mutate
+from hw.tb.scoreboard import CheckError
+from tests.hw.agents import Memory, ReadSide, Sink, Source, WriteSide, expect, run
+from tests.hw.requesterbench import CONTEXTS, HBM, HOST, LISTS, SEGMENT, Data, WithWalker, params
+from tests.hw.simulate import Restart, simulate
+
+
+@dataclass
+class Read:
+    """A READ: what comes of it, and where that goes.
+
+    - `segments`: the bytes of each. `begun`: segments of which a flit has been offered. `mute_from`: the first that
+      must not be written any more.
+    """
+
+    tag: int
+    first: int
+    data: Data
+    segments: list[bytes]
+    background: bytes
+    mute: bool
+    begun: int = 0
+    mute_from: int | None = None
+
+    @property
+    def target(self) -> dict[str, Any]:
+        return {"place": self.data.place, "segment": self.first, "known": 1, "mute": self.mute}
+
+
+class Targets:
+    """Tells a Placer where data goes: combinational, so it is driven behind the flits."""
+
+    def __init__(self, dut: Placer, random: Random):
+        self.reads: dict[int, Read] = {}
+        self._dut, self._random = dut, random
+
+    def drive(self, ctx: SimulatorContext) -> None:
+        flit = self._dut.flits.payload
+        tag = ctx.get(flit.tag)
+        expect(ctx.get(self._dut.context) == tag % CONTEXTS, f"context of {tag:#x}")
+        read = self.reads.get(tag % CONTEXTS)
+        if read and read.tag == tag:
+            if ctx.get(self._dut.flits.valid):
+                read.begun = max(read.begun, ctx.get(flit.segment) - read.first + 1)
+            ctx.set(self._dut.target, read.target)
+        else:
+            noise = {"address": HBM, "scattered": 0, "page_shift": 0}
+            ctx.set(self._dut.target, {"place": noise, "segment": 0, "known": 0, "mute": 0})
+
+    def observe(self, ctx: SimulatorContext) -> None:
+        for read in self.reads.values():
+            if self._random.random() < 0.0005 and not read.mute:
+                read.mute, read.mute_from = True, read.begun
+
+
+class Reading:
+    """The world of a Placer: batches of READs, whose segments come between each other, and flits of no READ."""
+
+    def __init__(self, beat_bytes: int, seed: int, pace: float, latency: int = 0):
+        print(f"seed {seed}")
+        self.random = random = Random(seed)
+        self.size = beat_bytes
+        self.host, self.hbm = Memory(beat_bytes, random), Memory(beat_bytes, random)
+        self.dut = WithWalker(params(beat_bytes), Placer)
+        unit = self.dut.unit
+        self.flits = Source(unit.flits, random, pace)
+        self.targets = Targets(unit, random)
+        self.writes = WriteSide(unit.axi, self.hbm, random, pace=pace)
+        self.issued, self.acknowledged, self.refused = Counter[int](), Counter[int](), Counter[int]()
+        self.ended: dict[int, tuple[bool, int]] = {}  # error, and bursts issued by then
+        self.agents = [
+            self.flits,
+            self.targets,
+            self.writes,
+            ReadSide(self.dut.host, self.host, random, pace=pace, latency=latency),
+            Sink("issued", unit.issued, random, 1, lambda context: self.issued.update([context])),
+            Sink("acknowledged", unit.acknowledged, random, 1, self._acknowledge),
+            Sink("ended", unit.ended, random, 1, self._end),
+        ]
+
+    def _acknowledge(self, ended: dict[str, int]) -> None:
+        context = ended["token"]
+        self.acknowledged[context] += 1
+        self.refused[context] += ended["error"]
+        expect(self.acknowledged[context] <= self.issued[context], f"{context}: acknowledged, but not issued")
+
+    def _end(self, ended: dict[str, int]) -> None:
+        expect(ended["token"] not in self.ended, f"{ended['token']} has ended twice")
+        self.ended[ended["token"]] = bool(ended["error"]), self.issued[ended["token"]]
+
+    def read(self, context: int, use: int, region: int) -> Read:
+        """A READ of some segments, of which the last may be short."""
+        random = self.random
+        count = random.randint(1, 5)
+        segments = [random.randbytes(SEGMENT) for _ in range(count)]
+        if random.random() < 0.7:
+            segments[-1] = segments[-1][: random.randint(1, SEGMENT)]
+        where = Data(self.host, count, region=region, at=LISTS[context], faults=0.1)
+        background = random.randbytes(SEGMENT)
+        for address in where.addresses:
+            if address is not None:
+                self.hbm.load(address, background)
+                if random.random() < 0.05:
+                    self.hbm.refused.add(address + self.size * random.randrange(SEGMENT // self.size))
+        mute = random.random() < 0.1
+        tag, first = use * CONTEXTS + context, random.randrange(1 << 15)
+        return Read(tag, first, where, segments, background, mute, mute_from=0 if mute else None)
+
+    def packet(self, tag: int, segment: int, content: bytes, end: bool) -> None:
+        """Queue the flits of a segment."""
+        flits = [content[i : i + self.size] for i in range(0, len(content), self.size)]
+        for i, part in enumerate(flits):
+            word = int.from_bytes(part + self.random.randbytes(self.size - len(part)), "little")
+            last = i == len(flits) - 1
+            flit = {"tag": tag, "segment": segment, "end": end, "last": last, "data": word, "count": len(part)}
+            self.flits.queue.append(flit)
+
+    def queue(self, reads: list[Read]) -> None:
+        """Queue the segments of READs, and some of no READ."""
+        random = self.random
+        turns = [read for read in reads for _ in read.segments]
+        if random.random() < 0.7:
+            random.shuffle(turns)
+        numbers = Counter[int]()
+        for read in turns:
+            if random.random() < 0.1:
+                stray = read.tag ^ random.randint(1, 0x3FFF) * CONTEXTS
+                self.packet(stray, random.getrandbits(8), random.randbytes(SEGMENT), end=True)
+            number = numbers[read.tag]
+            numbers[read.tag] += 1
+            self.packet(read.tag, read.first + number, read.segments[number], end=number == len(read.segments) - 1)
+
+    def done(self) -> bool:
+        """Whether all READs have ended, and all bursts are acknowledged."""
+        return len(self.ended) == len(self.targets.reads) and self.acknowledged == self.issued and not self.flits.queue
+
+    def check(self, read: Read) -> None:
+        """All bytes are where they belong, or, of a READ that is mute, nowhere; bursts and errors add up."""
+        context, written, refused = read.tag % CONTEXTS, 0, 0
+        for number, (address, content) in enumerate(zip(read.data.addresses, read.segments, strict=True)):
+            if address is None:
+                continue
+            beats = {address + i for i in range(0, SEGMENT, self.size)}
+            after = content + read.background[len(content) :]
+            good = [i for i in range(SEGMENT) if address + i - i % self.size not in self.hbm.refused]
+            now = self.hbm.dump(address, SEGMENT)
+            is_there = all(now[i] == after[i] for i in good)
+            if not is_there:
+                expect(all(now[i] == read.background[i] for i in good), f"bytes of segment {number}")
+            allowed = read.mute_from is None or number < read.mute_from
+            expect(is_there if read.mute_from is None else allowed or not is_there, f"segment {number}: {is_there}")
+            written += is_there
+            refused += is_there and not beats.isdisjoint(self.hbm.refused)
+        expect(self.issued[context] == written == self.ended[context][1], f"{context}: bursts of {written} segments")
+        expect(self.refused[context] == refused, f"{context}: errors of {refused} segments")
+        if read.mute_from is None:
+            expect(self.ended[context][0] == (None in read.data.addresses), f"{context}: error of a page")
+        elif read.mute_from == 0:
+            expect(not self.ended[context][0], f"{context}: error of a page that nothing is written to")
+
+    async def bench(self, ctx: SimulatorContext, _: Restart) -> None:
+        """Batches, each with other lists in the same memory."""
+        for batch in range(10):
+            contexts = self.random.sample(range(CONTEXTS), self.random.randint(1, CONTEXTS))
+            reads = [self.read(context, batch, CONTEXTS * batch + context) for context in contexts]
+            self.targets.reads = dict(zip(contexts, reads, strict=True))
+            for counts in (self.issued, self.acknowledged, self.refused, self.ended):
+                counts.clear()
+            self.queue(reads)
+            await run(ctx, self.agents, self.done, within=10_000)
+            for read in reads:
+                self.check(read)
+        await run(ctx, self.agents, lambda: True, within=1)
+        expect(not self.writes.under_way, "a burst too many")
+
+
+def place(beat_bytes: int, seed: int, pace: float) -> None:
+    """Write the data of READs."""
+    reading = Reading(beat_bytes, seed, pace)
+    simulate(reading.dut, reading.bench)
+
+
+@pytest.mark.parametrize("beat_bytes", [16, 64])
+def test_data_of_reads_is_where_it_belongs(beat_bytes: int) -> None:
+    place(beat_bytes, seed=0, pace=1)
+    place(beat_bytes, seed=1, pace=0.5)
+    place(beat_bytes, seed=2, pace=0.9)
+
+
+def lost_cycles(page_shift: int, segments: int) -> int:
+    """Return the cycles in which no flit of a READ is taken, if there always is one and memory takes all. Page lists
+    come after ten cycles; with `page_shift` 0 there is none."""
+    reading = Reading(16, seed=0, pace=1, latency=10)
+    where = Data(reading.host, segments, region=0, at=HOST, faults=0)
+    where.place = {"address": HOST if page_shift else HBM, "scattered": page_shift > 0, "page_shift": page_shift}
+    content = [bytes(SEGMENT)] * segments
+    reading.targets.reads = {0: Read(0, 0, where, content, b"", mute=False)}
+    for number in range(segments):
+        reading.packet(0, number, content[number], end=number == segments - 1)
+    flits, spent = len(reading.flits.queue), 0
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        nonlocal spent
+        spent = await run(ctx, reading.agents, lambda: not reading.flits.queue, within=1_000)
+
+    simulate(reading.dut, bench)
+    return spent - flits
+
+
+def test_only_the_first_segment_waits() -> None:
+    assert lost_cycles(0, 1) == lost_cycles(0, 8) == 2
+    assert lost_cycles(9, 1) == lost_cycles(9, 8) > 10
+
+
+MUTANTS = {
+    "the page of another segment": ("ask(number + 1)", "ask(number)"),
+    "the page of another READ": ("(asked_tag == flit.tag) & ~unwanted", "~unwanted"),
+    "the first page always": ("number.eq(flit.segment - target.segment)", "number.eq(0)"),
+    "a short beat is whole": ("Mux(pad, 0, strobes)", "Mux(pad, 0, (1 << beat_bytes) - 1)"),
+    "a short segment is whole": ("Mux(pad, 0, strobes)", "strobes"),
+    "a short segment is a short burst": ("axi.wlast.eq(whole)", "axi.wlast.eq(whole | (move & flit.last))"),
+    "an error of a page is swallowed": ("self.ended.payload.error.eq(failed)", "self.ended.payload.error.eq(0)"),
+    "an error of a page stays": ("m.d.sync += its_failed.eq(0)", "pass"),
+    "an error of memory is swallowed": ("is_error(self.axi.bresp)", "0"),
+    "a page in error is written": ("mine & ~found.payload.error", "mine"),
+    "what is mute is written": ("~target.known | target.mute", "~target.known"),
+    "what is not known is written": ("~target.known | target.mute", "target.mute"),
+    "what is not known ends": ("flit.last & flit.end & target.known", "flit.last & flit.end"),
+    "an answer serves twice": ("found.ready.eq(start)", "found.ready.eq(0)"),
+    "an address is overwritten": ("address_free.eq(~axi.awvalid | axi.awready)", "address_free.eq(1)"),
+    "a beat is overwritten": ("beat_free.eq(~axi.wvalid | axi.wready)", "beat_free.eq(1)"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "Placer", mutate(placer.Placer, *MUTANTS[name]))
+    with pytest.raises(CheckError):
+        place(16, seed=1, pace=0.5)
