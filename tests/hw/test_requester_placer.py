@@ -80,11 +80,12 @@ class Reading:
         self.writes = WriteSide(unit.axi, self.hbm, random, pace=pace)
         self.issued, self.acknowledged, self.refused = Counter[int](), Counter[int](), Counter[int]()
         self.ended: dict[int, tuple[bool, int]] = {}  # error, and bursts issued by then
-        self.agents = [
+        self.lists = ReadSide(self.dut.host, self.host, random, pace=pace, latency=latency)
+        self.agents: list[Any] = [
             self.flits,
             self.targets,
             self.writes,
-            ReadSide(self.dut.host, self.host, random, pace=pace, latency=latency),
+            self.lists,
             Sink("issued", unit.issued, random, 1, lambda context: self.issued.update([context])),
             Sink("acknowledged", unit.acknowledged, random, 1, self._acknowledge),
             Sink("ended", unit.ended, random, 1, self._end),
@@ -107,7 +108,7 @@ class Reading:
         segments = [random.randbytes(SEGMENT) for _ in range(count)]
         if random.random() < 0.7:
             segments[-1] = segments[-1][: random.randint(1, SEGMENT)]
-        where = Data(self.host, count, region=region, at=LISTS[context], faults=0.1)
+        where = Data(self.host, count, region=region, at=LISTS[context], faults=0.3)
         background = random.randbytes(SEGMENT)
         for address in where.addresses:
             if address is not None:
@@ -142,6 +143,15 @@ class Reading:
             numbers[read.tag] += 1
             self.packet(read.tag, read.first + number, read.segments[number], end=number == len(read.segments) - 1)
 
+    def queue_one(self, segments: list[bytes], page_shift: int) -> Read:
+        """Queue the segments of one READ; with `page_shift` 0 it is plain."""
+        where = Data(self.host, len(segments), region=0, at=HOST, faults=0)
+        where.place = {"address": HOST if page_shift else HBM, "scattered": page_shift > 0, "page_shift": page_shift}
+        self.targets.reads = {0: Read(0, 0, where, segments, b"", mute=False)}
+        for number, content in enumerate(segments):
+            self.packet(0, number, content, end=number == len(segments) - 1)
+        return self.targets.reads[0]
+
     def done(self) -> bool:
         """Whether all READs have ended, and all bursts are acknowledged."""
         return len(self.ended) == len(self.targets.reads) and self.acknowledged == self.issued and not self.flits.queue
@@ -172,7 +182,7 @@ class Reading:
 
     async def bench(self, ctx: SimulatorContext, _: Restart) -> None:
         """Batches, each with other lists in the same memory."""
-        for batch in range(10):
+        for batch in range(8):
             contexts = self.random.sample(range(CONTEXTS), self.random.randint(1, CONTEXTS))
             reads = [self.read(context, batch, CONTEXTS * batch + context) for context in contexts]
             self.targets.reads = dict(zip(contexts, reads, strict=True))
@@ -203,12 +213,7 @@ def lost_cycles(page_shift: int, segments: int) -> int:
     """Return the cycles in which no flit of a READ is taken, if there always is one and memory takes all. Page lists
     come after ten cycles; with `page_shift` 0 there is none."""
     reading = Reading(16, seed=0, pace=1, latency=10)
-    where = Data(reading.host, segments, region=0, at=HOST, faults=0)
-    where.place = {"address": HOST if page_shift else HBM, "scattered": page_shift > 0, "page_shift": page_shift}
-    content = [bytes(SEGMENT)] * segments
-    reading.targets.reads = {0: Read(0, 0, where, content, b"", mute=False)}
-    for number in range(segments):
-        reading.packet(0, number, content[number], end=number == segments - 1)
+    reading.queue_one([bytes(SEGMENT)] * segments, page_shift)
     flits, spent = len(reading.flits.queue), 0
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
@@ -222,6 +227,32 @@ def lost_cycles(page_shift: int, segments: int) -> int:
 def test_only_the_first_segment_waits() -> None:
     assert lost_cycles(0, 1) == lost_cycles(0, 8) == 2
     assert lost_cycles(9, 1) == lost_cycles(9, 8) > 10
+
+
+def reads_behind_the_end() -> int:
+    """A READ becomes mute while the page of its last segment is looked up, which takes longer than all the rest;
+    return the reads of its list that are under way when it has ended."""
+    reading = Reading(16, seed=0, pace=1, latency=100)
+    read = reading.queue_one([bytes(SEGMENT), bytes(SEGMENT), b"short"], page_shift=9)
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        await run(ctx, reading.agents, lambda: read.begun == 2, within=1_000)
+        read.mute = True
+        await run(ctx, reading.agents, lambda: bool(reading.ended), within=1_000)
+
+    simulate(reading.dut, bench)
+    return reading.lists.under_way
+
+
+def test_nothing_of_a_list_is_read_behind_the_end() -> None:
+    assert reads_behind_the_end() == 0
+
+
+def test_a_placer_that_does_not_wait_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        globals(), "Placer", mutate(placer.Placer, "with m.Elif(asked):", "with m.Elif(asked & ~unwanted):")
+    )
+    assert reads_behind_the_end() == 1
 
 
 MUTANTS = {
