@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 
 from hw.params import Params
 from hw.rtl.csr import SliceControl
+from hw.rtl.gpu import Requester
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
@@ -18,6 +19,7 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
     "csr": SliceControl,
     "data": DataPath,
+    "requester": Requester,
     "slice": Slice,
 }
-"""A block's name is also the name of its top module in Verilog. The last one is made of all others."""
+"""A block's name is also the name of its top module in Verilog. The slice is made of all others but the requester."""

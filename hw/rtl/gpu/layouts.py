@@ -4,7 +4,7 @@ from amaranth.lib import data, wiring
 from amaranth.utils import bits_for
 
 from hw.params import Params, records
-from hw.params.protocol import ITEM_BITS, RING_BITS, TAG_BITS
+from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS
 from hw.rtl.axi import axi4_read, axi4_write
 from hw.rtl.fabric.layouts import COMMAND
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
@@ -115,3 +115,97 @@ def target_layout() -> data.StructLayout:
 def issued_layout(params: Params) -> data.StructLayout:
     """Return the layout of what names a command on both sides: software's `tag` on `ring`, and `link_tag`."""
     return data.StructLayout({"ring": RING_BITS, "tag": TAG_BITS, "link_tag": TAG_BITS})
+
+
+CONTEXT = data.StructLayout(
+    {
+        "ring": RING_BITS,
+        "tag": TAG_BITS,
+        "lookup": 1,
+        "read": 1,
+        "count": ITEM_BITS,
+        "segment": ITEM_BITS,
+        "place": place_layout(),
+        "results": ADDRESS_BITS,
+        "refused": 1,
+        "refusal": STATUS_BITS,
+    }
+)
+"""What stays of a descriptor as long as its command is under way.
+
+- `tag`: software's. `segment`: of READ, the first one. `place`: of its data.
+- `lookup`: it is a LOOKUP, of `count` keys, whose results go to `results`; else `count` are the segments that it is
+  about. `read`: it is a READ.
+- `refused`: the node does not see it; it ends with the status `refusal`.
+"""
+
+OUTCOME = data.StructLayout({"status": 8, "named": 1, "given": 1, "slot": slot_id_layout(), "handle": handle_layout()})
+"""How a command ended, or one key of a LOOKUP, as the node says."""
+
+
+def answer_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what an answer of the node means for the context that it is of.
+
+    - `complete`: the command has ended, as `outcome` says; `streamed`: after data, the last of which has `end`.
+    - `counted`: it is a result of one key, a `hit` or not; `written`: that goes to memory.
+    """
+    flags = {name: 1 for name in ("complete", "streamed", "counted", "hit", "written")}
+    return data.StructLayout({"context": context_bits(params)} | flags | {"outcome": OUTCOME})
+
+
+ASKED = data.StructLayout({name: CONTEXT[name].shape for name in ("ring", "lookup", "count", "results")})
+"""What an answer is to, as in `CONTEXT`."""
+
+
+def ended_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a command that has ended: what it was, how it ended, `hits` and `items` of a LOOKUP."""
+    context = {name: CONTEXT[name].shape for name in ("ring", "tag", "lookup", "count")}
+    counts = {"hits": ITEM_BITS, "items": ITEM_BITS}
+    return data.StructLayout({"number": context_bits(params)} | context | {"outcome": OUTCOME} | counts)
+
+
+def send_layout() -> data.StructLayout:
+    """Return the layout of a command that goes to the node, with the `tag` that it has on the link."""
+    return data.StructLayout({"ring": RING_BITS, "tag": TAG_BITS, "descriptor": DESCRIPTOR})
+
+
+def record_layout(params: Params, record: data.StructLayout) -> data.StructLayout:
+    """Return the layout of a record that goes to memory at `address`, a multiple of its size."""
+    return data.StructLayout({"address": ADDRESS_BITS, "token": context_bits(params), "record": record})
+
+
+INDEX_BITS = 16
+"""Width of the number of an entry of a ring."""
+
+RING_SETTINGS = data.StructLayout(
+    {
+        "enable": 1,
+        "lose": 1,
+        "submission": ADDRESS_BITS,
+        "completion": ADDRESS_BITS,
+        "log2_entries": 4,
+        "tail": data.StructLayout({"data": INDEX_BITS, "write": 1}),
+        "head": data.StructLayout({"data": INDEX_BITS, "write": 1}),
+    }
+)
+"""What software says of a ring; of the event ring `completion` and `head`. `lose` and the `write` of a doorbell are for
+one cycle."""
+
+RING_STATE = data.StructLayout(
+    {"active": 1, "failed": 1, "losing": 1, "outstanding": INDEX_BITS, "tail": INDEX_BITS, "head": INDEX_BITS}
+)
+"""What software reads of a ring."""
+
+EVENT = layout_of(
+    records.EVENT,
+    handle=handle_layout(),
+    slot=slot_id_layout(),
+    flags=data.StructLayout({"of_partition": 1, "of_model": 1, "lost": 1, "reserved": 5}),
+)
+
+
+def counts_layout() -> data.StructLayout:
+    """Return the layout of what software can count or be interrupted by, each for one cycle."""
+    return data.StructLayout(
+        {name: 1 for name in ("fetched", "refused", "dropped", "completion", "event", "failed", "inactive")}
+    )

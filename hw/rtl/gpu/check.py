@@ -1,0 +1,52 @@
+"""What can be seen to be wrong with a descriptor."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.utils import exact_log2
+
+from hw.params import Params
+from hw.params.protocol import Opcode, Status
+from hw.params.records import ALIGNMENT, PAGE_SHIFTS
+
+
+def check(m: Module, params: Params, descriptor: data.View, context: data.View) -> None:
+    """Drive all of `context` (a `CONTEXT`) but its ring, by what `descriptor` (a `DESCRIPTOR`) says.
+
+    It is refused INVALID for addresses that are not aligned, a page size that there is none of, or too many keys;
+    else RANGE for a WRITE longer than the largest frame. All else is the node's to judge.
+    """
+    segment_shift = exact_log2(params.memory.segment_bytes)
+    largest = max(pool.frame_bytes for pool in params.pools)
+    segments = Signal(len(descriptor.length) + 1 - segment_shift)
+    lookup, write, read = (Signal(name=name) for name in ("lookup", "write", "read"))
+    invalid, loose, page = Signal(), Signal(), Signal()
+    strict = ALIGNMENT.bit_length() - 1
+    m.d.comb += [
+        lookup.eq(descriptor.opcode == Opcode.LOOKUP),
+        write.eq(descriptor.opcode == Opcode.WRITE),
+        read.eq(descriptor.opcode == Opcode.READ),
+        segments.eq((descriptor.length + (params.memory.segment_bytes - 1)) >> segment_shift),
+        page.eq(
+            (descriptor.page_shift < max(PAGE_SHIFTS.start, segment_shift))
+            | (descriptor.page_shift >= PAGE_SHIFTS.stop)
+        ),
+        loose.eq(descriptor.data[:strict].any()),
+    ]
+    with m.If(lookup):
+        many = descriptor.count > params.tables.lookup_keys
+        m.d.comb += invalid.eq(loose | descriptor.results[:strict].any() | many)
+    with m.Elif(write | read):
+        m.d.comb += invalid.eq(Mux(descriptor.flags.scattered, loose | page, descriptor.data[:segment_shift].any()))
+    m.d.comb += [
+        context.tag.eq(descriptor.tag),
+        context.lookup.eq(lookup),
+        context.read.eq(read),
+        context.count.eq(Mux(write, segments, Mux(lookup | read, descriptor.count, 0))),
+        context.segment.eq(descriptor.segment),
+        context.place.address.eq(descriptor.data),
+        context.place.scattered.eq(descriptor.flags.scattered),
+        context.place.page_shift.eq(descriptor.page_shift),
+        context.results.eq(descriptor.results),
+        context.refused.eq(invalid | (write & (descriptor.length > largest))),
+        context.refusal.eq(Mux(invalid, Status.INVALID, Status.RANGE)),
+    ]

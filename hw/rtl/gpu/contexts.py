@@ -1,0 +1,325 @@
+"""The table of commands in flight."""
+
+from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.params.protocol import ITEM_BITS, TAG_BITS, Status
+from hw.rtl.gpu.first import lowest
+from hw.rtl.gpu.layouts import (
+    ASKED,
+    CONTEXT,
+    OUTCOME,
+    acknowledgement_layout,
+    answer_layout,
+    context_bits,
+    ended_layout,
+    place_layout,
+)
+from hw.rtl.gpu.rings import EVENT
+
+COUNTS = data.StructLayout({"hits": ITEM_BITS, "items": ITEM_BITS})
+
+
+class Contexts(wiring.Component):
+    """Commands from their descriptor to their completion, and what each of them still waits for.
+
+    The tag of a command on the link is the number of its context, and above it how often that was used: an answer, or
+    data, of a command that has ended is not taken for another's.
+
+    Parameters
+    ----------
+    params
+        Commands in flight.
+
+    Interface
+    ---------
+    free : Out(1)
+        A context is free: of a command that is allocated, the tag will be `next_tag`.
+    next_tag : Out
+    allocate : In(1)
+    allocated : In, `CONTEXT`
+        A command begins; one that is `refused` has ended.
+    sent, moved : In, streams of `acknowledgement_layout(params)`, always ready
+        All of a command is on the link, `moved` with the data of a WRITE. `error`: memory refused some of it.
+    answer_tag, answer_known, answered : In and Out
+        The context of a tag, if its command is under way.
+    answer_valid, answer : In, `answer_layout(params)`
+        The node has answered.
+    data_tag, data_known : In and Out
+        Whether the data with this tag is of a READ under way.
+    placing, placing_segment, place, first, known, mute : In and Out, the parts of `target_layout()`
+        Where the data of a context goes. It is `mute` if its ring does not run, or the READ has no such segment.
+    issued, acknowledged, ended : In, always-ready streams of a `Placer`
+    recorded : In, stream of `acknowledgement_layout(params)`, always ready
+        A result is in memory, or was refused.
+    done : Out, stream of `ended_layout(params)`
+        Commands that have ended.
+    released : In, stream of `acknowledgement_layout(params)`, always ready
+        The completion of this context is in memory, was refused, or was not to be written.
+    running : In, a bit a ring
+    left, left_ring, result_failed, result_ring, completion_failed : Out
+        A context of ring `left_ring` becomes free; memory has refused a result of `result_ring`, or a completion of
+        `left_ring`.
+    cutting, abandon : In(1)
+        READs whose data is not all issued end UNAVAILABLE; with `abandon`, what the node has not answered ends so, and
+        no data will come.
+    empty : Out(1)
+        No command is under way.
+
+    Latency and throughput
+    ----------------------
+    A command a cycle in; three cycles from the last thing that a command waits for to `done`, and from one to the next.
+
+    Ordering and stalls
+    -------------------
+    Commands that have ended are done in turn, by their numbers.
+
+    Reset and errors
+    ----------------
+    Reset forgets all commands; what is under way in memory and on the link has to be reset too.
+
+    Invariants
+    ----------
+    Part of 10: a context is done once for each time it was allocated, when the node has answered, everything is sent,
+    all of its data was issued, and memory has acknowledged each burst.
+
+    Counters
+    --------
+    None.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        acknowledgements = In(stream.Signature(acknowledgement_layout(params), always_ready=True))
+        number = context_bits(params)
+        super().__init__(
+            {
+                "free": Out(1),
+                "next_tag": Out(TAG_BITS),
+                "allocate": In(1),
+                "allocated": In(CONTEXT),
+                "sent": acknowledgements,
+                "moved": acknowledgements,
+                "answer_tag": In(TAG_BITS),
+                "answer_known": Out(1),
+                "answered": Out(ASKED),
+                "answer_valid": In(1),
+                "answer": In(answer_layout(params)),
+                "data_tag": In(TAG_BITS),
+                "data_known": Out(1),
+                "placing": In(number),
+                "placing_segment": In(ITEM_BITS),
+                "place": Out(place_layout()),
+                "first": Out(ITEM_BITS),
+                "known": Out(1),
+                "mute": Out(1),
+                "issued": In(stream.Signature(number, always_ready=True)),
+                "acknowledged": acknowledgements,
+                "ended": acknowledgements,
+                "recorded": acknowledgements,
+                "done": Out(stream.Signature(ended_layout(params))),
+                "released": acknowledgements,
+                "running": In(params.tables.rings_per_port),
+                "left": Out(1),
+                "left_ring": Out(EVENT["ring"].shape),
+                "result_failed": Out(1),
+                "result_ring": Out(EVENT["ring"].shape),
+                "completion_failed": Out(1),
+                "cutting": In(1),
+                "abandon": In(1),
+                "empty": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        commands, number = self._params.requester.commands, context_bits(self._params)
+        used, reads = Signal(commands), Signal(commands)
+        uses = Array(Signal(TAG_BITS - number, name=f"uses_{i}") for i in range(commands))
+        ring_of = Array(Signal(EVENT["ring"].shape, name=f"ring_of_{i}") for i in range(commands))
+        now = lowest(m, ~used, name="now")
+        released = self.released.payload.token
+        m.d.comb += [
+            self.free.eq(~used.all()),
+            self.empty.eq(~used.any()),
+            self.next_tag.eq(Cat(now, uses[now])),
+            self.left.eq(self.released.valid),
+            self.left_ring.eq(ring_of[released]),
+            self.completion_failed.eq(self.released.valid & self.released.payload.error),
+            self.result_failed.eq(self.recorded.valid & self.recorded.payload.error),
+            self.result_ring.eq(ring_of[self.recorded.payload.token]),
+        ]
+        with m.If(self.allocate):
+            m.d.sync += [ring_of[now].eq(self.allocated.ring), reads.bit_select(now, 1).eq(self.allocated.read)]
+        with m.If(self.left):
+            m.d.sync += uses[released].eq(uses[released] + 1)
+
+        # What does not change, and who looks at it.
+        m.submodules.rows = rows = memory.Memory(shape=CONTEXT, depth=commands, init=[])
+        write = rows.write_port()
+        by_answer, by_data, by_end = (rows.read_port(domain="comb") for _ in range(3))
+        picked = Signal(number)
+        in_use, beyond = Array(used), Signal()
+        m.d.comb += [
+            write.en.eq(self.allocate),
+            write.addr.eq(now),
+            write.data.eq(self.allocated),
+            by_answer.addr.eq(self.answer_tag),
+            by_data.addr.eq(self.placing),
+            by_end.addr.eq(picked),
+            *(self.answered[name].eq(by_answer.data[name]) for name, _ in ASKED),
+            self.answer_known.eq(self._known(used, uses, self.answer_tag)),
+            self.data_known.eq(self._known(used, uses, self.data_tag) & Array(reads)[self.data_tag[:number]]),
+            self.place.eq(by_data.data.place),
+            self.first.eq(by_data.data.segment),
+            self.known.eq(in_use[self.placing]),
+            beyond.eq((self.placing_segment - by_data.data.segment)[:ITEM_BITS] >= by_data.data.count),
+            self.mute.eq(~(self.running >> by_data.data.ring)[0] | beyond),
+        ]
+
+        done, invalid, abandoned = self._wait(m, used, reads, now, picked)
+        self._pick(m, done, picked)
+        self._end(m, by_end.data, picked, invalid, abandoned)
+        self._count(m, now, picked)
+        return m
+
+    def _known(self, used: Signal, uses: Array, tag: Signal) -> Value:
+        """Return whether the command of a tag is under way."""
+        bits = context_bits(self._params)
+        number = tag[:bits]
+        there = Array(used)[number] & (number < self._params.requester.commands)
+        return there & (uses[number] == tag[bits:])
+
+    def _wait(
+        self, m: Module, used: Signal, reads: Signal, now: Signal, picked: Signal
+    ) -> tuple[Signal, Signal, Signal]:
+        """Keep what each command waits for.
+
+        Returns, a bit a context, the commands that wait for nothing and are not done yet, those of whose data memory
+        has refused some, and those that end without the node.
+        """
+        commands = len(used)
+        done, invalid, abandoned = Signal(commands), Signal(commands), Signal(commands)
+        answer = self.answer
+
+        def at(number: Value, valid: Value, i: int) -> Value:
+            return valid & (number == i)
+
+        def ack(port: str, i: int) -> Value:
+            its = getattr(self, port)
+            return its.valid & (its.payload.token == i)
+
+        for i in range(commands):
+            bursts = Signal(ITEM_BITS + 1, name=f"bursts_{i}")
+            names = ("answered", "streamed", "sent", "ended", "taken")
+            answered, streamed, sent, ended, taken = (Signal(name=f"{name}_{i}") for name in names)
+            begins = at(now, self.allocate, i)
+            answers = at(answer.context, self.answer_valid, i)
+            written = answers & answer.counted & answer.written
+            m.d.sync += bursts.eq(
+                bursts
+                + written
+                + at(self.issued.payload, self.issued.valid, i)
+                - ack("recorded", i)
+                - ack("acknowledged", i)
+            )
+            m.d.comb += done[i].eq(used[i] & ~taken & answered & sent & (ended | ~streamed) & (bursts == 0))
+            with m.If(begins):
+                m.d.sync += [
+                    used[i].eq(1),
+                    answered.eq(self.allocated.refused),
+                    streamed.eq(0),
+                    sent.eq(self.allocated.refused),
+                    ended.eq(0),
+                    taken.eq(0),
+                    invalid[i].eq(0),
+                    abandoned[i].eq(0),
+                ]
+            with m.Else():
+                with m.If(answers & answer.complete):
+                    m.d.sync += [answered.eq(1), streamed.eq(answer.streamed)]
+                waits = used[i] & (~answered | (streamed & ~ended))
+                with m.If(self.cutting & waits & reads[i] & ~ended):
+                    m.d.sync += abandoned[i].eq(1)
+                with m.If(self.abandon & waits):
+                    m.d.sync += [answered.eq(1), streamed.eq(0), abandoned[i].eq(1)]
+                with m.If(ack("sent", i) | ack("moved", i)):
+                    m.d.sync += sent.eq(1)
+                with m.If(ack("ended", i)):
+                    m.d.sync += ended.eq(1)
+                with m.If(at(picked, self.done.valid & self.done.ready, i)):
+                    m.d.sync += taken.eq(1)
+                with m.If(ack("released", i)):
+                    m.d.sync += used[i].eq(0)
+                for port in ("sent", "moved", "acknowledged", "ended"):
+                    with m.If(ack(port, i) & getattr(self, port).payload.error):
+                        m.d.sync += invalid[i].eq(1)
+        return done, invalid, abandoned
+
+    def _pick(self, m: Module, done: Signal, picked: Signal) -> None:
+        """Pick one command after the other of those that are `done`; what is picked stays so until it is taken."""
+        above, load = Signal(len(done)), Signal()
+        m.d.comb += above.eq(done & ~((2 << picked) - 1))
+        chosen = lowest(m, Mux(above.any(), above, done), name="chosen")
+        with m.If(load):
+            m.d.sync += [load.eq(0), self.done.valid.eq(1)]
+        with m.Elif(self.done.valid):
+            m.d.sync += self.done.valid.eq(~self.done.ready)
+        with m.Else():
+            m.d.sync += [load.eq(done.any()), picked.eq(chosen)]
+
+    def _end(self, m: Module, row: data.View, picked: Signal, invalid: Signal, abandoned: Signal) -> None:
+        """Keep how the node says that each command has ended, and say how the one that is picked did."""
+        m.submodules.outcomes = outcomes = memory.Memory(shape=OUTCOME, depth=len(invalid), init=[])
+        write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
+        done, alone = self.done.payload, row.refused | abandoned.bit_select(picked, 1)
+        m.d.comb += [
+            write.en.eq(self.answer_valid & self.answer.complete),
+            write.addr.eq(self.answer.context),
+            write.data.eq(self.answer.outcome),
+            read.addr.eq(picked),
+        ]
+        m.d.sync += [
+            done.number.eq(picked),
+            *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup", "count")),
+            done.outcome.eq(read.data),
+        ]
+        with m.If(alone):
+            m.d.sync += [
+                done.outcome.status.eq(Mux(row.refused, row.refusal, Status.UNAVAILABLE)),
+                done.outcome.named.eq(0),
+                done.outcome.given.eq(0),
+            ]
+        with m.If(invalid.bit_select(picked, 1)):
+            m.d.sync += done.outcome.status.eq(Status.INVALID)
+
+    def _count(self, m: Module, now: Signal, picked: Signal) -> None:
+        """Count the results of each LOOKUP; a row means nothing before the first of them."""
+        commands = self._params.requester.commands
+        m.submodules.counts = counts = memory.Memory(shape=COUNTS, depth=commands, init=[])
+        write = counts.write_port()
+        by_answer, by_end = (counts.read_port(domain="comb") for _ in range(2))
+        begun = Signal(commands)
+        answer, done = self.answer, self.done.payload
+        counted, more = Signal(), Signal()
+        m.d.comb += [
+            counted.eq(self.answer_valid & answer.counted),
+            more.eq(begun.bit_select(answer.context, 1)),
+            by_answer.addr.eq(answer.context),
+            by_end.addr.eq(picked),
+            write.en.eq(counted),
+            write.addr.eq(answer.context),
+            write.data.items.eq(Mux(more, by_answer.data.items, 0) + 1),
+            write.data.hits.eq(Mux(more, by_answer.data.hits, 0) + answer.hit),
+        ]
+        any_counted = begun.bit_select(picked, 1)
+        m.d.sync += [
+            done.items.eq(Mux(any_counted, by_end.data.items, 0)),
+            done.hits.eq(Mux(any_counted, by_end.data.hits, 0)),
+        ]
+        with m.If(self.allocate):
+            m.d.sync += begun.bit_select(now, 1).eq(0)
+        with m.If(counted):
+            m.d.sync += begun.bit_select(answer.context, 1).eq(1)

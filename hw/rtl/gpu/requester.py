@@ -1,0 +1,287 @@
+"""A requester: rings in host memory on one side, the link of a port on the other."""
+
+from typing import Any
+
+from amaranth import Module, ResetInserter
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.params.protocol import PORT_BITS
+from hw.rtl.axi import axi4, axi4_lite
+from hw.rtl.csr.registers import ADDRESS_BITS
+from hw.rtl.fabric import Channel, Receiver, Transmitter, link
+from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
+from hw.rtl.gpu.completer import Completer
+from hw.rtl.gpu.contexts import Contexts
+from hw.rtl.gpu.control import RequesterControl
+from hw.rtl.gpu.cutoff import Cutoff
+from hw.rtl.gpu.events import Events
+from hw.rtl.gpu.fetcher import Fetcher
+from hw.rtl.gpu.finisher import Finisher
+from hw.rtl.gpu.host_reader import HostReader
+from hw.rtl.gpu.host_writer import HostWriter
+from hw.rtl.gpu.layouts import COMPLETION, EVENT, issued_layout
+from hw.rtl.gpu.mover import Mover
+from hw.rtl.gpu.page_walker import PageWalker
+from hw.rtl.gpu.placer import Placer
+from hw.rtl.gpu.record_writer import RecordWriter
+from hw.rtl.gpu.rings import Rings
+from hw.rtl.gpu.sender import Sender
+from hw.rtl.shared import shared
+
+
+@shared
+class Requester(wiring.Component):
+    """The requester of one port.
+
+    Parameters
+    ----------
+    params
+        Sections `requester` and `link`, and the widths of everything.
+
+    Interface
+    ---------
+    number : In
+        Of the port. Constant.
+    link : Out, `link(params)`
+        The node.
+    host : Out, AXI4
+        Memory of descriptors, keys, lists of pages, completions, results and events.
+    hbm : Out, AXI4
+        Memory of data.
+    axi : In, AXI4-Lite
+        The software's side: the registers of `requester.rdl`.
+    irq : Out(1)
+        Level.
+    issued_valid, issued : Out, `issued_layout(params)`
+        A command goes to the node, in the order of the link.
+    restarting : In(1)
+        The node forgets everything: both ends of the link are reset as long as this is high.
+
+    Latency and throughput
+    ----------------------
+    As docs/requester.md says.
+
+    Ordering and stalls
+    -------------------
+    Commands of a ring in order. Answers and data as they come; completions as commands end. Memory that does not answer
+    holds up what needs it, and no link but this one.
+
+    Reset and errors
+    ----------------
+    Reset forgets everything; the node and both memories have to be reset too. When the node restarts, commands end
+    UNAVAILABLE once what they do in memory has ended, and nothing is fetched until all have. Other errors as
+    docs/requester.md says.
+
+    Invariants
+    ----------
+    Part of 10 and 11.
+
+    Counters
+    --------
+    Those of `requester.rdl`.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        self._reader, self._writer = HostReader(params, clients=4), HostWriter(params, clients=3)
+        self._mover, self._placer = Mover(params), Placer(params)
+        self._rings, self._contexts, self._events = Rings(params), Contexts(params), Events(params)
+        self._fetcher, self._sender = Fetcher(params), Sender(params)
+        self._finisher, self._completer, self._cutoff = Finisher(params), Completer(params), Cutoff(params)
+        super().__init__(
+            {
+                "number": In(PORT_BITS),
+                "link": Out(link(params)),
+                "host": Out(axi4(self._writer.axi.signature, self._reader.axi.signature)),
+                "hbm": Out(axi4(self._placer.axi.signature, self._mover.axi.signature)),
+                "axi": In(axi4_lite(address_bits=ADDRESS_BITS)),
+                "irq": Out(1),
+                "issued_valid": Out(1),
+                "issued": Out(issued_layout(params)),
+                "restarting": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.control = control = RequesterControl(self._params)
+        m.submodules.rings = self._rings
+        m.submodules.contexts = self._contexts
+        m.submodules.events = self._events
+        m.submodules.fetcher = self._fetcher
+        m.submodules.sender = self._sender
+        m.submodules.finisher = self._finisher
+        m.submodules.completer = self._completer
+        m.submodules.cutoff = self._cutoff
+        m.submodules.reader = self._reader
+        m.submodules.writer = self._writer
+        m.submodules.mover = self._mover
+        m.submodules.placer = self._placer
+        wiring.connect(m, wiring.flipped(self.axi), control.axi)
+        m.d.comb += [
+            self.irq.eq(control.irq),
+            self.issued_valid.eq(self._fetcher.issued_valid),
+            self.issued.eq(self._fetcher.issued),
+        ]
+        self._speak(m)
+        self._reach_memory(m)
+        self._serve(m, control)
+        self._follow(m)
+        self._cut(m)
+        return m
+
+    def _speak(self, m: Module) -> None:
+        """The link: what is sent while it is cut off goes nowhere."""
+        params, lane, cutting = self._params, self.link.to_node, self._cutoff.cutting
+        renew: Any = ResetInserter(self.restarting)
+        receiver = Receiver(params, from_node_buffers(params))
+        transmitter = Transmitter(params, to_node_buffers(params))
+        m.submodules.receiver, m.submodules.transmitter = renew(receiver), renew(transmitter)
+        wiring.connect(m, receiver.lane, wiring.flipped(self.link.from_node))
+        wiring.connect(m, receiver.response, self._finisher.flits)
+        wiring.connect(m, receiver.message, self._events.flits)
+        wiring.connect(m, receiver.data, self._cutoff.arriving)
+        losses, loss = self._rings.losses, transmitter.message.payload
+        m.d.comb += [
+            lane.valid.eq(transmitter.lane.valid),
+            lane.flit.eq(transmitter.lane.flit),
+            lane.flit.port.eq(self.number),
+            transmitter.lane.credits.eq(lane.credits),
+            transmitter.request.payload.eq(self._sender.flits.payload),
+            transmitter.data.payload.eq(self._mover.flits.payload),
+            loss.channel.eq(Channel.MESSAGE),
+            loss.ring.eq(losses.payload),
+            loss.last.eq(1),
+            self._rings.loss_taken.eq(lane.credits[Channel.MESSAGE.value]),
+        ]
+        for source, sink in (
+            (self._sender.flits, transmitter.request),
+            (self._mover.flits, transmitter.data),
+            (losses, transmitter.message),
+        ):
+            m.d.comb += [sink.valid.eq(source.valid & ~cutting), source.ready.eq(sink.ready | cutting)]
+
+    def _reach_memory(self, m: Module) -> None:
+        """Who reads and writes what."""
+        params, reader, writer, mover, placer = self._params, self._reader, self._writer, self._mover, self._placer
+        m.submodules.mover_walker = mover_walker = PageWalker(params)
+        m.submodules.placer_walker = placer_walker = PageWalker(params)
+        readers: list[Any] = [self._fetcher, self._sender, mover_walker, placer_walker]
+        for i, client in enumerate(readers):
+            wiring.connect(m, client.bursts, reader.bursts[i])
+            wiring.connect(m, reader.beats[i], client.beats)
+        data: list[Any] = [(mover, mover_walker), (placer, placer_walker)]
+        for path, walker in data:
+            wiring.connect(m, path.walks, walker.walks)
+            wiring.connect(m, walker.found, path.found)
+
+        m.submodules.result_writer = results = RecordWriter(params, COMPLETION)
+        m.submodules.completion_writer = completions = RecordWriter(params, COMPLETION)
+        m.submodules.event_writer = entries = RecordWriter(params, EVENT)
+        wiring.connect(m, self._finisher.results, results.records)
+        wiring.connect(m, self._completer.records, completions.records)
+        wiring.connect(m, self._events.records, entries.records)
+        for i, record in enumerate((results, completions, entries)):
+            wiring.connect(m, record.bursts, writer.bursts[i])
+            wiring.connect(m, record.beats, writer.beats[i])
+        wiring.connect(m, writer.acknowledgements[0], self._contexts.recorded)
+        wiring.connect(m, writer.acknowledgements[1], self._completer.written)
+        wiring.connect(m, writer.acknowledgements[2], self._events.written)
+        managers: list[Any] = [(reader, self.host), (writer, self.host), (mover, self.hbm), (placer, self.hbm)]
+        for part, whole in managers:
+            for name, member in part.axi.signature.members.items():
+                ours, theirs = getattr(part.axi, name), getattr(whole, name)
+                m.d.comb += theirs.eq(ours) if member.flow is Out else ours.eq(theirs)
+
+    def _serve(self, m: Module, control: RequesterControl) -> None:
+        """The rings: what software says of them, who asks for them, and what fails them."""
+        rings, contexts, fetcher, events = self._rings, self._contexts, self._fetcher, self._events
+        m.d.comb += [
+            rings.settings.eq(control.rings),
+            control.states.eq(rings.states),
+            events.settings.eq(control.event_ring),
+            control.event_state.eq(events.state),
+            fetcher.wanting.eq(rings.wanting),
+            fetcher.turn.eq(rings.turn),
+            fetcher.descriptor.eq(rings.descriptor),
+            rings.fetching.eq(fetcher.busy),
+            rings.fetching_ring.eq(fetcher.ring),
+            rings.fetched.eq(fetcher.fetched),
+            rings.completing.eq(self._completer.completing),
+            self._completer.completion.eq(rings.completion),
+            self._completer.phase.eq(rings.phase),
+            rings.released.valid.eq(contexts.left),
+            rings.released.ring.eq(contexts.left_ring),
+            fetcher.running.eq(rings.running),
+            contexts.running.eq(rings.running),
+            self._finisher.running.eq(rings.running),
+            self._completer.running.eq(rings.running),
+        ]
+        fails = (
+            (fetcher.failed, fetcher.ring),
+            (contexts.result_failed, contexts.result_ring),
+            (contexts.completion_failed, contexts.left_ring),
+        )
+        for failure, (valid, ring) in zip(rings.failures, fails, strict=True):
+            m.d.comb += [failure.valid.eq(valid), failure.ring.eq(ring)]
+        counts = control.counts
+        m.d.comb += [
+            counts.fetched.eq(fetcher.fetched),
+            counts.refused.eq(fetcher.fetched & fetcher.allocated.refused),
+            counts.dropped.eq(events.dropped),
+            counts.completion.eq(self._completer.completed),
+            counts.event.eq(events.event),
+            counts.failed.eq(rings.failed | events.failed),
+            counts.inactive.eq(rings.inactive),
+        ]
+
+    def _follow(self, m: Module) -> None:
+        """The table of contexts, and who tells it what."""
+        contexts, fetcher, sender, finisher = self._contexts, self._fetcher, self._sender, self._finisher
+        placer, mover = self._placer, self._mover
+        wiring.connect(m, fetcher.sends, sender.sends)
+        wiring.connect(m, sender.moves, mover.moves)
+        wiring.connect(m, sender.sent, contexts.sent)
+        wiring.connect(m, mover.ended, contexts.moved)
+        wiring.connect(m, placer.issued, contexts.issued)
+        wiring.connect(m, placer.acknowledged, contexts.acknowledged)
+        wiring.connect(m, placer.ended, contexts.ended)
+        wiring.connect(m, contexts.done, self._completer.done)
+        wiring.connect(m, self._completer.released, contexts.released)
+        m.d.comb += [
+            fetcher.free.eq(contexts.free),
+            fetcher.next_tag.eq(contexts.next_tag),
+            contexts.allocate.eq(fetcher.fetched),
+            contexts.allocated.eq(fetcher.allocated),
+            contexts.answer_tag.eq(finisher.answer_tag),
+            finisher.answer_known.eq(contexts.answer_known),
+            finisher.answered.eq(contexts.answered),
+            contexts.answer_valid.eq(finisher.answer_valid),
+            contexts.answer.eq(finisher.answer),
+            contexts.placing.eq(placer.context),
+            contexts.placing_segment.eq(placer.flits.payload.segment),
+        ]
+
+    def _cut(self, m: Module) -> None:
+        """Data for the `Placer`, and the end of everything when the node restarts."""
+        contexts, cutoff, placer = self._contexts, self._cutoff, self._placer
+        wiring.connect(m, cutoff.flits, placer.flits)
+        m.d.comb += [
+            contexts.data_tag.eq(cutoff.data_tag),
+            cutoff.data_known.eq(contexts.data_known),
+            placer.target.place.eq(contexts.place),
+            placer.target.segment.eq(contexts.first),
+            placer.target.known.eq(contexts.known | cutoff.cutting),
+            placer.target.mute.eq(contexts.mute | cutoff.cutting),
+            contexts.cutting.eq(cutoff.cutting),
+            contexts.abandon.eq(cutoff.abandon),
+            cutoff.restarting.eq(self.restarting),
+            cutoff.ended.eq(placer.ended.valid),
+            cutoff.idle.eq(contexts.empty & self._sender.idle & ~self._fetcher.busy),
+            self._fetcher.hold.eq(cutoff.cutting),
+            self._rings.cut.eq(cutoff.cutting),
+            self._finisher.cut.eq(self.restarting),
+            self._events.cut.eq(self.restarting),
+        ]
