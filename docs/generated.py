@@ -24,6 +24,8 @@ from hw.params.registers import ErrorKind
 from hw.params.section import Section
 from hw.params.statistics import STATISTICS
 from hw.rdl import Register, register_map
+from hw.rdl.cheader import RECORDS
+from hw.rdl.registers import REQUESTER
 from pymodel.spec.slice import COMMANDS, INTERNAL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,10 +99,28 @@ def _fields(register: Register) -> Iterator[list[str]]:
         place = ["", ""]
 
 
-def registers() -> str:
-    """Every field of every register."""
-    rows = (row for register in register_map().values() for row in _fields(register))
+def _registers(registers: Iterable[Register]) -> str:
+    rows = (row for register in registers for row in _fields(register))
     return table(["offset", "register", "bits", "field", "kind", "reset", "meaning"], rows)
+
+
+def registers() -> str:
+    """Every field of every register of a slice."""
+    return _registers(register_map().values())
+
+
+def requester_registers() -> str:
+    """Every field of every register of a requester; of the rings, the first."""
+    return _registers(register for register in register_map(REQUESTER).values() if not register.index)
+
+
+def records() -> str:
+    """Every record in host memory: where each field is, and what it means."""
+    parts = []
+    for name, record in RECORDS.items():
+        rows = ([f"`{at}`", f"`{f}`", record.fields[f]] for f, at in record.offsets.items())
+        parts.append(f"## `{name}`, {record.size} bytes\n\n{record.doc}\n\n{table(['byte', 'field', 'bits'], rows)}\n")
+    return "\n".join(parts)
 
 
 def error_kinds() -> str:
@@ -161,6 +181,8 @@ TABLES: dict[str, Callable[[], str]] = {
         parameters,
         derived,
         registers,
+        requester_registers,
+        records,
         error_kinds,
         statuses,
         precedence,

@@ -71,12 +71,32 @@ DESCRIPTOR = Record(
     fields=_COMMAND | {"data": 64, "results": 64, "tag": 16, "page_shift": 8, "reserved": 40},
 )
 """- `flags`: PIN and RUN of LOOKUP, PARK of READ, LIVE of SET_MODEL; SCATTERED.
+- `count`: keys of LOOKUP, segments of READ. `length`: bytes of ALLOC, WRITE and SEAL; of READ, the bytes that there is
+  room for: nothing is written behind them; of ANSWER_FENCE, the segments.
+- `subject`: the key of ALLOC and DROP; the handle of WRITE, SEAL, ABORT and READ; SETTINGS of the administrator.
+- `slot`: the session of ALLOC, CLOSE_SESSION, MIGRATE and ANSWER_FENCE, the pin of UNPIN; the epoch of SET_EPOCH; the
+  read mask of SET_PARTITION.
 - `data`: of LOOKUP, the address of its keys, 16 bytes each. Of WRITE and READ, where segment number `segment` of the
   block is or goes; the others follow. With SCATTERED, the address of a list of page addresses, 8 bytes each: the first
   page has segment number `segment` at its beginning, and every page has 2**`page_shift` bytes.
 - `results`: of LOOKUP, where a RESULT for each key goes.
 - `tag`: comes back in the completion; means nothing to the device.
 """
+
+SETTINGS = Record(
+    doc="The subject of BIND, SET_PARTITION and DROP_PARTITION.",
+    fields={
+        "partition": 8,
+        "pool": 8,
+        "public": 8,
+        "binding": 8,
+        "port": 8,
+        "ring": 8,
+        "quota": 32,
+        "guarantee": 32,
+    },
+)
+"""`binding`: an `hw.params.registers.Bound`."""
 
 PIN, RUN, PARK, LIVE, SCATTERED = (1 << bit for bit in range(5))
 """Flags of a descriptor. The first four are those of a command."""
@@ -85,6 +105,7 @@ _OUTCOME = {"handle": 128, "slot": 64, "tag": 16, "count": 16, "items": 16, "sta
 
 COMPLETION = Record(doc="An entry of a completion ring, and a result of one key of a LOOKUP.", fields=_OUTCOME)
 """- `handle`, `slot`: of the block, and of the session or pin that was given, if `flags` has NAMED and GIVEN.
+- `slot` of a READ that ended OK, without GIVEN: the bytes of its data.
 - `tag`: of the descriptor; 0 in a result.
 - `count`: of LOOKUP, the keys that hit; of WRITE and READ, the segments done if the status is OK, else 0.
 - `items`: of LOOKUP, the results that were written; in a result, the number of its key.

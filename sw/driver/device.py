@@ -4,6 +4,8 @@ import difflib
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable
+from threading import RLock
+from time import sleep
 from typing import Self
 
 from hw.params import commands as c
@@ -12,31 +14,42 @@ from hw.params.errors import InputError
 from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination
+from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
+from sw.driver.statistics import Statistics
 from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
 
 
 class Ticket:
-    """A command under way; ``completion`` is None until it has ended."""
+    """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes."""
 
-    __slots__ = ("completion", "opcode")
+    __slots__ = ("begun", "completion", "opcode", "size")
 
-    def __init__(self, opcode: Opcode) -> None:
-        self.opcode = opcode
+    def __init__(self, command: Command, begun: float | None) -> None:
+        self.opcode = command.opcode
+        self.size = len(command.data) if isinstance(command, c.Write) else 0
+        self.begun = begun
         self.completion: Completion | None = None
 
 
 class Device:
     """Found by its identity and capability registers; DeviceError when it is not the one that was expected.
 
-    Routes completions to tickets and messages to listeners; ``completed`` counts completions by opcode and status.
-    A context manager that closes its transport. Not thread-safe.
+    Routes completions to tickets and messages to listeners, and keeps ``statistics``. A context manager that closes its
+    transport. ``timeout``: how long commands may take, as in ``Transport.set_timeout``.
+
+    Several threads may use it and its clients: one lock is held around every access to the transport. A thread that
+    waits lets go of it from time to time, so that others can send what it waits for. Listeners are called with the lock
+    held, in whichever thread finds the message: they may send commands and wait for them, but not wait for other
+    threads.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, timeout: float | None = None) -> None:
         self.transport = transport
         self.params = transport.params
+        self.statistics = Statistics()
+        self._lock = RLock()
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
@@ -44,22 +57,17 @@ class Device:
         tables = self.params.tables
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
         self._tags = {ring: Tags(ring) for ring in (REGISTERS, *self.rings)}
-        self.completed: Counter[tuple[Opcode, Status]] = Counter()
         self.patience = 1000 + 2 * self.params.frames
         """How often to ask for what the device is still about, before that is an error: an answer takes a cycle or
         more, and the device goes through its tables at an entry a cycle."""
-        self._discover()
+        if timeout is not None:
+            transport.set_timeout(timeout)
+        discover(self._registers, self.params, self.read)
 
-    def _discover(self) -> None:
-        for register in self._registers.values():
-            if not register.constant:
-                continue
-            found, expected = self.read(register.name), register.reset(self.params)
-            if found != expected:
-                raise DeviceError(
-                    f"register {register.name} reads {found:#x}, expected {expected:#x}:"
-                    " the device was built for other parameters, or is none of ours"
-                )
+    @property
+    def completed(self) -> Counter[tuple[Opcode, Status]]:
+        """Completions by opcode and status."""
+        return self.statistics.completed
 
     def __enter__(self) -> Self:
         return self
@@ -88,11 +96,13 @@ class Device:
 
     def read(self, register: str) -> int:
         """The value of a register."""
-        return self.transport.read_register(self._register(register).offset)
+        with self._lock:
+            return self.transport.read_register(self._register(register).offset)
 
     def write(self, register: str, value: int) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
-        self.transport.write_register(self._register(register).offset, value)
+        with self._lock:
+            self.transport.write_register(self._register(register).offset, value)
 
     def read_field(self, register: str, field: str) -> int:
         """The value of one field of a register."""
@@ -106,7 +116,8 @@ class Device:
             raise RegisterError(f"register {register}: {field} = {value}, expected a number of {f.width} bits")
         others = (other for other in self._register(register).fields if other != f)
         kept = sum(other.mask for other in others if other.kind in (Kind.STORED, Kind.WINDOW))
-        self.write(register, (self.read(register) & kept if kept else 0) | value << f.low)
+        with self._lock:
+            self.write(register, (self.read(register) & kept if kept else 0) | value << f.low)
 
     def _becomes(self, register: str, field: str) -> bool:
         """Whether a field is set within ``patience`` reads; the device goes on meanwhile."""
@@ -120,11 +131,17 @@ class Device:
         self.write_field("CONTROL", "restart", 1)
         if not self._becomes("STATUS", "ready"):
             raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
+        self._settle()
         self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
         self.write_field("EPOCH_HIGH", "high", epoch >> 32)
         self.write_field("CONTROL", "start", 1)
         if not self._becomes("STATUS", "started"):
             raise DeviceError(f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS")
+
+    def _settle(self) -> None:
+        """Let all commands end, so that none of them is taken in the next epoch."""
+        while self._tickets and self.progress():
+            continue
 
     # Commands.
 
@@ -139,24 +156,35 @@ class Device:
         check_command(command)
         if into is not None:
             check_destination(into)
-        ticket = Ticket(command.opcode)
-        tag = self._tags[ring].take()
-        try:
-            self.transport.submit(ring, tag, command, into)
-        except InputError:
-            self._tags[ring].free(tag)
-            raise
-        self._tickets[ring, tag] = ticket
+        with self._lock:
+            ticket = Ticket(command, self.transport.clock)
+            tag = self._tags[ring].take()
+            try:
+                self.transport.submit(ring, tag, command, into)
+            except InputError:
+                self._tags[ring].free(tag)
+                raise
+            self._tickets[ring, tag] = ticket
         return ticket
 
     def progress(self) -> bool:
         """Let the device work until something has arrived; False when nothing is outstanding."""
-        if not self._arrived:
-            self._arrived.extend(self.transport.poll())
-        arrived = bool(self._arrived)
-        while self._arrived:
-            self._route(self._arrived.popleft())
-        return arrived
+        while (arrived := self.step()) is False:
+            sleep(0)
+        return bool(arrived)
+
+    def step(self) -> bool | None:
+        """``progress``, but for a while only: False if nothing has arrived, None if nothing is outstanding."""
+        with self._lock:
+            if not self._arrived:
+                arrived = self.transport.step()
+                if arrived is None:
+                    return None
+                self._arrived.extend(arrived)
+            found = bool(self._arrived)
+            while self._arrived:
+                self._route(self._arrived.popleft())
+            return found
 
     def _route(self, arrival: Arrival) -> None:
         if isinstance(arrival, Message):
@@ -168,13 +196,17 @@ class Device:
             raise DeviceError(f"tag {arrival.tag} of {arrival.ring} has ended, but no such command is outstanding")
         self._tags[arrival.ring].free(arrival.tag)
         ticket.completion = arrival
-        self.completed[ticket.opcode, arrival.status] += 1
+        now = self.transport.clock
+        latency = None if now is None or ticket.begun is None else now - ticket.begun
+        self.statistics.count(ticket.opcode, arrival, ticket.size, latency)
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
         while ticket.completion is None:
-            if not self.progress():
-                raise DeviceError("the device has nothing to do, but a command has not ended")
+            with self._lock:
+                if ticket.completion is None and self.step() is None:
+                    raise DeviceError("the device has nothing to do, but a command has not ended")
+            sleep(0)
         return ticket.completion
 
     def listen(self, listener: Callable[[Message], None]) -> None:
@@ -228,7 +260,8 @@ class Device:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""
         if ring not in self.rings:
             raise InputError(f"there is no ring {ring}, expected one of device.rings")
-        self.transport.lose(ring)
+        with self._lock:
+            self.transport.lose(ring)
 
     def lose_port(self, port: int) -> None:
         """Reset every ring of a port, as the loss of its link does."""

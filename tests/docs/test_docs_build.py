@@ -14,6 +14,8 @@ from hw.params import PRESETS
 from hw.params.load import names
 from hw.params.protocol import PRECEDENCE, Opcode, Status
 from hw.rdl import register_map
+from hw.rdl.cheader import RECORDS
+from hw.rdl.registers import REQUESTER
 from pymodel.spec.slice import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,10 +81,19 @@ def test_parameters_are_listed_with_every_preset(built: Path) -> None:
 
 
 def test_registers_are_listed_with_every_field(built: Path) -> None:
-    rows = [row for row in cells(built / "registers.html") if len(row) == 7]
-    assert [row[1] for row in rows[1:] if row[1]] == list(register_map())
-    assert [row[3] for row in rows[1:]] == [f.name for register in register_map().values() for f in register.fields]
+    rows = [row for row in cells(built / "registers.html") if len(row) == 7 and row[0] != "offset"]
+    one_ring = [register for register in register_map(REQUESTER).values() if not register.index]
+    listed = [*register_map().values(), *one_ring]
+    assert [row[1] for row in rows if row[1]] == [register.name for register in listed]
+    assert [row[3] for row in rows] == [f.name for register in listed for f in register.fields]
     assert ["0x08", "CONTROL", "0", "start", "pulse", "0x0"] in [row[:6] for row in rows]
+
+
+def test_records_are_listed_with_every_field(built: Path) -> None:
+    rows = [row for row in cells(built / "requester.html") if len(row) == 3 and row[0].isdecimal()]
+    assert rows == [
+        [str(at), name, str(record.fields[name])] for record in RECORDS.values() for name, at in record.offsets.items()
+    ]
 
 
 def test_statuses_and_commands_are_listed(built: Path) -> None:

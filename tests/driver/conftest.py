@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from driverbench import PARAMS, TRANSPORTS, Connect, Rig
+from driverbench import LACKS, PARAMS, TRANSPORTS, Connect, Rig
 
 from hw.params import Params
 from sw.driver import Device, Transport
@@ -12,6 +12,9 @@ from sw.driver import Device, Transport
 @pytest.fixture(params=TRANSPORTS)
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     """Makes transports, and closes them in the end."""
+    for marker, reason in LACKS.get(request.param, {}).items():
+        if request.node.get_closest_marker(marker):
+            pytest.skip(reason)
     made: list[Transport] = []
 
     def make(params: Params = PARAMS, seed: int = 0) -> Transport:

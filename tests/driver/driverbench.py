@@ -9,9 +9,33 @@ from hw.params.params import CamParams, MemoryParams, PoolParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
 from sw.driver import Client, Device, SpecificationTransport, Transport
 from sw.driver.client import Buffer
+from sw.driver.transport import Bus, MmioTransport
+from sw.driver.transport.loopback import LoopbackBus
 
-TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport}
+BUSES: dict[str, Callable[[Params, int], Bus]] = {"loopback": LoopbackBus}
+"""Every bus that has requesters behind it, made from parameters and a seed."""
+
+
+def mmio(params: Params, seed: int) -> Transport:
+    """Rings, on a device in this process."""
+    return MmioTransport(params, LoopbackBus(params, seed))
+
+
+def scattered(params: Params, seed: int) -> Transport:
+    """The same, with short rings, buffers page by page, and no interrupts."""
+    bus = LoopbackBus(params, seed)
+    return MmioTransport(params, bus, entries=8, page_bytes=params.memory.segment_bytes, interrupts=False)
+
+
+TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {
+    "specification": SpecificationTransport,
+    "mmio": mmio,
+    "scattered": scattered,
+}
 """Every transport, made from parameters and a seed; all tests of this folder run on each."""
+
+LACKS: dict[str, dict[str, str]] = {}
+"""What the device of a transport does not have: markers of the tests that need it, each with a reason to skip."""
 
 SEGMENT = 512
 FRAME = 4096

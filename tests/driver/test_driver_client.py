@@ -257,6 +257,7 @@ def writing(client: Client, key: int, data: bytes) -> Handle:
     return handle
 
 
+@pytest.mark.parks
 def test_a_parked_read_gets_the_block_when_it_is_sealed_and_not_before(rig: Rig) -> None:
     handle = writing(rig.one, 1, DATA)
     out = bytearray(len(DATA))
@@ -268,6 +269,7 @@ def test_a_parked_read_gets_the_block_when_it_is_sealed_and_not_before(rig: Rig)
     assert out == DATA
 
 
+@pytest.mark.parks
 @pytest.mark.parametrize("end", ["abort", "crc", "drop", "close", "loss", "retire", "drop partition"])
 def test_a_parked_read_is_stale_when_the_block_dies(rig: Rig, end: str) -> None:
     handle = writing(rig.one, 1, DATA)
@@ -292,6 +294,7 @@ def test_a_parked_read_is_stale_when_the_block_dies(rig: Rig, end: str) -> None:
     assert out == b"\xaa" * len(DATA)
 
 
+@pytest.mark.parks
 def test_nobody_waits_for_ever(rig: Rig) -> None:
     session = rig.one.open()
     handle = rig.one.run(c.Alloc(0, 1, 600, session)).handle
@@ -304,6 +307,7 @@ def test_nobody_waits_for_ever(rig: Rig) -> None:
     assert caught.value.status is Status.PENDING
 
 
+@pytest.mark.parks
 def test_parked_reads_beyond_the_table_are_pending(rig: Rig) -> None:
     session = rig.one.open()
     handle = rig.one.run(c.Alloc(0, 1, 600, session)).handle

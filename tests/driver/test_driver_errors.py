@@ -180,7 +180,7 @@ def test_tags_are_used_again_and_when_all_are_taken_the_driver_says_so(
     with pytest.raises(InputError, match="has a command outstanding under each of its 65,536 tags"):
         device.submit(rig.one.ring, c.OpenSession())
     device.submit(rig.far.ring, c.OpenSession())
-    monkeypatch.setattr(device.transport, "poll", lambda: [Completion(rig.one.ring, 77)])
+    monkeypatch.setattr(device.transport, "step", lambda: [Completion(rig.one.ring, 77)])
     assert device.wait(tickets[taken.index(77)]).status is Status.OK
     device.submit(rig.one.ring, c.OpenSession())
     assert taken[-1] == 77
@@ -199,7 +199,7 @@ def test_a_completion_that_nobody_waits_for_is_told(rig: Rig) -> None:
 def test_a_device_that_answers_nothing_does_not_hang_the_driver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     ticket = rig.one.submit(c.Lookup(0, [1]))
     with monkeypatch.context() as patch:
-        patch.setattr(rig.device.transport, "poll", list)
+        patch.setattr(rig.device.transport, "step", lambda: None)
         with pytest.raises(DeviceError, match="nothing to do, but a command has not ended"):
             rig.device.wait(ticket)
     assert rig.device.wait(ticket).status is Status.MISS

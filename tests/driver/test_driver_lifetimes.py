@@ -97,6 +97,9 @@ def kinds(rig: Rig, handle: Handle, session: SessionId) -> list[Command]:
     ]
 
 
+@pytest.mark.parks
+@pytest.mark.migrates
+@pytest.mark.asleep
 def test_commands_in_flight_at_a_loss_end_unavailable_once(rig: Rig) -> None:
     sealed = store(rig.one, 1)
     session, other = rig.far.open(), rig.one.open()
@@ -117,6 +120,7 @@ def test_commands_in_flight_at_a_loss_end_unavailable_once(rig: Rig) -> None:
     assert rig.one.lookup(0, [1]).status is Status.HIT, "what is sealed survives, and nothing queued was done"
 
 
+@pytest.mark.migrates
 def test_a_lost_ring_gets_unavailable_until_it_is_bound(rig: Rig) -> None:
     handle = store(rig.one, 1)
     rig.device.reset(rig.one.ring)
@@ -136,6 +140,7 @@ def test_other_rings_do_not_notice_a_loss(rig: Rig) -> None:
         assert rig.far.put(session, 0, 2, b"x").stored
 
 
+@pytest.mark.asleep
 @pytest.mark.parametrize("reset_first", [True, False])
 def test_nothing_that_a_ring_had_queued_is_done_for_its_next_tenant(rig: Rig, reset_first: bool) -> None:
     store(rig.two, 1)
@@ -200,6 +205,9 @@ def test_a_loss_may_be_repeated(rig: Rig) -> None:
 # Restarts.
 
 
+@pytest.mark.parks
+@pytest.mark.migrates
+@pytest.mark.asleep
 def test_a_restart_ends_all_that_is_queued_or_outstanding_once(rig: Rig) -> None:
     session = rig.one.open()
     handle = rig.one.run(c.Alloc(0, 1, 600, session)).handle
@@ -227,6 +235,7 @@ def test_nothing_is_served_between_a_restart_and_its_configuration(rig: Rig) -> 
     assert rig.one.lookup(0, [1]).status is Status.MISS
 
 
+@pytest.mark.migrates
 def test_pins_and_sessions_of_an_earlier_life_are_stale(rig: Rig) -> None:
     store(rig.one, 1)
     (pin,) = rig.one.lookup(0, [1], pin=True).pins
@@ -252,6 +261,7 @@ def test_a_restart_clears_the_counters_and_all_frames(rig: Rig) -> None:
 # Counters.
 
 
+@pytest.mark.migrates
 def test_counters_and_completions_agree(connect: Connect, seed: int) -> None:
     rig = Rig(Device(connect(PARAMS, seed % (1 << 31))))
     before, counted = rig.device.completed.copy(), rig.counters()

@@ -123,6 +123,7 @@ def half_written(rig: Rig, controller: Controller) -> Handle:
     return handle
 
 
+@pytest.mark.migrates
 def test_a_session_moves_with_all_that_it_has_written(rig: Rig) -> None:
     controller = Controller(rig)
     handle, session = half_written(rig, controller), controller.session
@@ -141,6 +142,8 @@ def test_a_session_moves_with_all_that_it_has_written(rig: Rig) -> None:
     assert rig.counters()["sessions_used"] == 0
 
 
+@pytest.mark.parks
+@pytest.mark.migrates
 def test_until_the_fence_is_answered_the_old_ring_goes_on_and_the_new_one_waits(rig: Rig) -> None:
     controller = Controller(rig, answers=False)
     handle, session = half_written(rig, controller), controller.session
@@ -161,6 +164,7 @@ def test_until_the_fence_is_answered_the_old_ring_goes_on_and_the_new_one_waits(
     assert early == FIRST
 
 
+@pytest.mark.migrates
 @pytest.mark.parametrize("failure", ["nobody answers", "old port lost", "session closed"])
 def test_a_migration_that_fails_leaves_never_half_a_block(rig: Rig, failure: str) -> None:
     controller = Controller(rig, answers=False)
@@ -178,6 +182,7 @@ def test_a_migration_that_fails_leaves_never_half_a_block(rig: Rig, failure: str
     store(rig.far, 2)
 
 
+@pytest.mark.migrates
 def test_the_loss_of_the_new_ring_leaves_the_session_where_it_was(rig: Rig) -> None:
     controller = Controller(rig, answers=False)
     handle = half_written(rig, controller)
@@ -189,6 +194,7 @@ def test_the_loss_of_the_new_ring_leaves_the_session_where_it_was(rig: Rig) -> N
     assert rig.one.run(c.Seal(handle, len(FIRST + SECOND), crc32c(as_bytes(FIRST + SECOND)))).status is Status.OK
 
 
+@pytest.mark.migrates
 def test_a_session_does_not_move_to_another_partition(rig: Rig) -> None:
     session = rig.one.open()
     for thief in (rig.two, rig.public):
@@ -197,6 +203,7 @@ def test_a_session_does_not_move_to_another_partition(rig: Rig) -> None:
     assert rig.far.run(c.Migrate(SessionId(3, 0))).status is Status.STALE
 
 
+@pytest.mark.migrates
 def test_pins_stay_behind(rig: Rig) -> None:
     controller = Controller(rig)
     half_written(rig, controller)

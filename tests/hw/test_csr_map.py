@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import sw.driver
-from hw.params import PRESETS, TINY
+from hw.params import PRESETS, TINY, records
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
 from hw.params.protocol import STATUS_BITS, Handle, ModelState, Opcode, RingId, SlotId, Status
@@ -16,7 +16,8 @@ from hw.params.registers import COUNTERS, LEVELS, Bound, ErrorKind
 from hw.params.statistics import STATISTICS
 from hw.params.toeplitz import diagonals
 from hw.rdl import Kind, register_map
-from hw.rdl.cheader import ENUMERATIONS, c_header
+from hw.rdl.cheader import ENUMERATIONS, FLAGS, RECORDS, c_header
+from hw.rdl.registers import REQUESTER
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.tb.csr.accesses import RandomAccesses
 from hw.tb.csr.model import OKAY, RegisterModel, Write
@@ -247,6 +248,20 @@ def test_header_means_in_c_what_it_means_here(tmp_path: Path) -> None:
         for f in register.fields:
             expected[f"KVNODE_REG_{register.name}_{f.name.upper()}_MASK"] = f.mask
             expected[f"KVNODE_REG_{register.name}_{f.name.upper()}_SHIFT"] = f.low
+    for register in register_map(REQUESTER).values():
+        name = register.name if register.index is None else register.name.removeprefix(f"RING{register.index}_")
+        prefix = "KVNODE_REQUESTER_REG" if register.index is None else "KVNODE_RING_REG"
+        base = "" if register.index is None else f"KVNODE_RING_OFFSET({register.index}) + "
+        expected[f"{base}{prefix}_{name}_OFFSET"] = register.offset
+        for f in register.fields:
+            expected[f"{prefix}_{name}_{f.name.upper()}_MASK"] = f.mask
+    for name, record in RECORDS.items():
+        expected[f"sizeof(struct kvnode_{name})"] = record.size
+        for field, offset in record.offsets.items():
+            expected[f"offsetof(struct kvnode_{name}, {field})"] = offset
+            expected[f"8 * sizeof(((struct kvnode_{name} *)0)->{field})"] = record.fields[field]
+        for flag in FLAGS.get(name, ()):
+            expected[f"KVNODE_{name.upper()}_FLAG_{flag}"] = getattr(records, flag)
     for name, enumeration in ENUMERATIONS.items():
         expected |= {f"KVNODE_{name.upper()}_{member.name}": member.value for member in enumeration}
     handle, slot = Handle(33, 44, 0x54321, 0x89ABCDEF, 0x123456789ABCDEF0), SlotId(0xABCD, 0x123456789ABC)
@@ -259,7 +274,7 @@ def test_header_means_in_c_what_it_means_here(tmp_path: Path) -> None:
     source, program = tmp_path / "header.c", tmp_path / "header"
     prints = "\n".join(f'    printf("%llu\\n", (unsigned long long)({expression}));' for expression in expected)
     source.write_text(f'#include <stdio.h>\n#include "kvnode.h"\n\nint main(void)\n{{\n{prints}\n    return 0;\n}}\n')
-    flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c99", f"-I{HEADER.parent}"]
+    flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", f"-I{HEADER.parent}"]
     subprocess.run(["gcc", *flags, "-o", str(program), str(source)], check=True)
     printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
     assert dict(zip(expected, map(int, printed), strict=True)) == expected

@@ -92,9 +92,7 @@ def from_node_buffers(params: Params) -> dict[Channel, int]:
     }
 
 
-SETTINGS = data.StructLayout(
-    {"partition": 8, "pool": 8, "public": 8, "binding": 8, "port": 8, "ring": 8, "quota": 32, "guarantee": 32}
-)
+SETTINGS = layout_of(records.SETTINGS)
 """What BIND, SET_PARTITION and DROP_PARTITION are about."""
 
 COMMAND = layout_of(

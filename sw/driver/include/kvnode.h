@@ -1,9 +1,12 @@
-/* Registers, enumerations and identifiers of a kvnode slice. Written by `kvnode emit csr`; do not edit.
+/* Registers, records in memory, enumerations and identifiers of kvnode. Written by `kvnode emit csr`; do not edit.
  *
- * KVNODE_REG_R_OFFSET       byte offset of register R; all registers are 32 bits wide
+ * KVNODE_REG_R_OFFSET       byte offset of register R of a slice; all registers are 32 bits wide
  * KVNODE_REG_R_F_SHIFT      lowest bit of its field F
  * KVNODE_REG_R_F_MASK       bits of the field, where they are in the register
  * KVNODE_REG_R_F_VALUE      what a constant field reads in every slice
+ * KVNODE_REQUESTER_REG_R    likewise, of a requester
+ * KVNODE_RING_REG_R         likewise, of one ring of a requester: offsets from KVNODE_RING_OFFSET(number of the ring)
+ * struct kvnode_N           record N in memory, little-endian; KVNODE_N_FLAG_F is bit F of its flags
  * KVNODE_HANDLE_F_WORD      64-bit word that has field F of a handle; word 0 has bits 63 to 0
  * KVNODE_HANDLE_F_SHIFT     lowest bit of the field in that word; likewise KVNODE_SLOT_ID, for pin and session ids
  * KVNODE_HANDLE_F_MASK      bits of the field, where they are in the word
@@ -11,6 +14,7 @@
 #ifndef KVNODE_H
 #define KVNODE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Identity */
@@ -388,6 +392,276 @@
 #define KVNODE_REG_USED_PARKED_USED_SHIFT 0
 #define KVNODE_REG_USED_PARKED_USED_MASK 0xffffffffu
 
+/* Identity */
+#define KVNODE_REQUESTER_REG_ID_OFFSET 0x000u
+#define KVNODE_REQUESTER_REG_ID_MAGIC_SHIFT 0
+#define KVNODE_REQUESTER_REG_ID_MAGIC_MASK 0xffffffffu
+#define KVNODE_REQUESTER_REG_ID_MAGIC_VALUE 0x4b565251u
+
+/* Interface version */
+#define KVNODE_REQUESTER_REG_VERSION_OFFSET 0x004u
+#define KVNODE_REQUESTER_REG_VERSION_MINOR_SHIFT 0
+#define KVNODE_REQUESTER_REG_VERSION_MINOR_MASK 0x0000ffffu
+#define KVNODE_REQUESTER_REG_VERSION_MINOR_VALUE 0x1u
+#define KVNODE_REQUESTER_REG_VERSION_MAJOR_SHIFT 16
+#define KVNODE_REQUESTER_REG_VERSION_MAJOR_MASK 0xffff0000u
+#define KVNODE_REQUESTER_REG_VERSION_MAJOR_VALUE 0x0u
+
+/* Rings and commands */
+#define KVNODE_REQUESTER_REG_CAP_RINGS_OFFSET 0x008u
+#define KVNODE_REQUESTER_REG_CAP_RINGS_RINGS_SHIFT 0
+#define KVNODE_REQUESTER_REG_CAP_RINGS_RINGS_MASK 0x000000ffu
+#define KVNODE_REQUESTER_REG_CAP_RINGS_LOOKUP_KEYS_SHIFT 16
+#define KVNODE_REQUESTER_REG_CAP_RINGS_LOOKUP_KEYS_MASK 0xffff0000u
+
+/* Data path */
+#define KVNODE_REQUESTER_REG_CAP_MEMORY_OFFSET 0x00cu
+#define KVNODE_REQUESTER_REG_CAP_MEMORY_SEGMENT_BYTES_SHIFT 0
+#define KVNODE_REQUESTER_REG_CAP_MEMORY_SEGMENT_BYTES_MASK 0x0000ffffu
+#define KVNODE_REQUESTER_REG_CAP_MEMORY_BEAT_BYTES_SHIFT 16
+#define KVNODE_REQUESTER_REG_CAP_MEMORY_BEAT_BYTES_MASK 0xffff0000u
+
+/* Commands in flight */
+#define KVNODE_REQUESTER_REG_CAP_COMMANDS_OFFSET 0x010u
+#define KVNODE_REQUESTER_REG_CAP_COMMANDS_COMMANDS_SHIFT 0
+#define KVNODE_REQUESTER_REG_CAP_COMMANDS_COMMANDS_MASK 0x0000ffffu
+
+/* Event ring, service */
+#define KVNODE_REQUESTER_REG_EVENT_CONTROL_OFFSET 0x020u
+#define KVNODE_REQUESTER_REG_EVENT_CONTROL_ENABLE_SHIFT 0
+#define KVNODE_REQUESTER_REG_EVENT_CONTROL_ENABLE_MASK 0x00000001u
+
+/* Event ring, state */
+#define KVNODE_REQUESTER_REG_EVENT_STATUS_OFFSET 0x024u
+#define KVNODE_REQUESTER_REG_EVENT_STATUS_ACTIVE_SHIFT 0
+#define KVNODE_REQUESTER_REG_EVENT_STATUS_ACTIVE_MASK 0x00000001u
+#define KVNODE_REQUESTER_REG_EVENT_STATUS_FAILED_SHIFT 1
+#define KVNODE_REQUESTER_REG_EVENT_STATUS_FAILED_MASK 0x00000002u
+
+/* Event ring, address, low half */
+#define KVNODE_REQUESTER_REG_EVENT_BASE_LOW_OFFSET 0x028u
+#define KVNODE_REQUESTER_REG_EVENT_BASE_LOW_LOW_SHIFT 7
+#define KVNODE_REQUESTER_REG_EVENT_BASE_LOW_LOW_MASK 0xffffff80u
+
+/* Event ring, address, high half */
+#define KVNODE_REQUESTER_REG_EVENT_BASE_HIGH_OFFSET 0x02cu
+#define KVNODE_REQUESTER_REG_EVENT_BASE_HIGH_HIGH_SHIFT 0
+#define KVNODE_REQUESTER_REG_EVENT_BASE_HIGH_HIGH_MASK 0xffffffffu
+
+/* Event ring, size */
+#define KVNODE_REQUESTER_REG_EVENT_SIZE_OFFSET 0x030u
+#define KVNODE_REQUESTER_REG_EVENT_SIZE_LOG2_ENTRIES_SHIFT 0
+#define KVNODE_REQUESTER_REG_EVENT_SIZE_LOG2_ENTRIES_MASK 0x0000000fu
+
+/* Event ring, doorbell */
+#define KVNODE_REQUESTER_REG_EVENT_HEAD_OFFSET 0x034u
+#define KVNODE_REQUESTER_REG_EVENT_HEAD_HEAD_SHIFT 0
+#define KVNODE_REQUESTER_REG_EVENT_HEAD_HEAD_MASK 0x0000ffffu
+
+/* Interrupt status */
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_OFFSET 0x040u
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_COMPLETION_SHIFT 0
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_COMPLETION_MASK 0x00000001u
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_EVENT_SHIFT 1
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_EVENT_MASK 0x00000002u
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_FAILED_SHIFT 2
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_FAILED_MASK 0x00000004u
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_INACTIVE_SHIFT 3
+#define KVNODE_REQUESTER_REG_INTERRUPT_STATUS_INACTIVE_MASK 0x00000008u
+
+/* Interrupt enable */
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_OFFSET 0x044u
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_COMPLETION_SHIFT 0
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_COMPLETION_MASK 0x00000001u
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_EVENT_SHIFT 1
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_EVENT_MASK 0x00000002u
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_FAILED_SHIFT 2
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_FAILED_MASK 0x00000004u
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_INACTIVE_SHIFT 3
+#define KVNODE_REQUESTER_REG_INTERRUPT_ENABLE_INACTIVE_MASK 0x00000008u
+
+/* Descriptors fetched */
+#define KVNODE_REQUESTER_REG_COUNT_FETCHED_OFFSET 0x050u
+#define KVNODE_REQUESTER_REG_COUNT_FETCHED_COUNT_SHIFT 0
+#define KVNODE_REQUESTER_REG_COUNT_FETCHED_COUNT_MASK 0xffffffffu
+
+/* Descriptors refused */
+#define KVNODE_REQUESTER_REG_COUNT_REFUSED_OFFSET 0x054u
+#define KVNODE_REQUESTER_REG_COUNT_REFUSED_COUNT_SHIFT 0
+#define KVNODE_REQUESTER_REG_COUNT_REFUSED_COUNT_MASK 0xffffffffu
+
+/* Messages dropped */
+#define KVNODE_REQUESTER_REG_COUNT_DROPPED_OFFSET 0x058u
+#define KVNODE_REQUESTER_REG_COUNT_DROPPED_COUNT_SHIFT 0
+#define KVNODE_REQUESTER_REG_COUNT_DROPPED_COUNT_MASK 0xffffffffu
+
+#define KVNODE_RING_OFFSET(ring) (0x400u + 0x40u * (ring))
+/* Ring, service */
+#define KVNODE_RING_REG_CONTROL_OFFSET 0x000u
+#define KVNODE_RING_REG_CONTROL_ENABLE_SHIFT 0
+#define KVNODE_RING_REG_CONTROL_ENABLE_MASK 0x00000001u
+#define KVNODE_RING_REG_CONTROL_LOSE_SHIFT 1
+#define KVNODE_RING_REG_CONTROL_LOSE_MASK 0x00000002u
+
+/* Ring, state */
+#define KVNODE_RING_REG_STATUS_OFFSET 0x004u
+#define KVNODE_RING_REG_STATUS_ACTIVE_SHIFT 0
+#define KVNODE_RING_REG_STATUS_ACTIVE_MASK 0x00000001u
+#define KVNODE_RING_REG_STATUS_FAILED_SHIFT 1
+#define KVNODE_RING_REG_STATUS_FAILED_MASK 0x00000002u
+#define KVNODE_RING_REG_STATUS_LOSING_SHIFT 2
+#define KVNODE_RING_REG_STATUS_LOSING_MASK 0x00000004u
+#define KVNODE_RING_REG_STATUS_OUTSTANDING_SHIFT 16
+#define KVNODE_RING_REG_STATUS_OUTSTANDING_MASK 0xffff0000u
+
+/* Submission ring, address, low half */
+#define KVNODE_RING_REG_SUBMISSION_LOW_OFFSET 0x008u
+#define KVNODE_RING_REG_SUBMISSION_LOW_LOW_SHIFT 7
+#define KVNODE_RING_REG_SUBMISSION_LOW_LOW_MASK 0xffffff80u
+
+/* Submission ring, address, high half */
+#define KVNODE_RING_REG_SUBMISSION_HIGH_OFFSET 0x00cu
+#define KVNODE_RING_REG_SUBMISSION_HIGH_HIGH_SHIFT 0
+#define KVNODE_RING_REG_SUBMISSION_HIGH_HIGH_MASK 0xffffffffu
+
+/* Completion ring, address, low half */
+#define KVNODE_RING_REG_COMPLETION_LOW_OFFSET 0x010u
+#define KVNODE_RING_REG_COMPLETION_LOW_LOW_SHIFT 7
+#define KVNODE_RING_REG_COMPLETION_LOW_LOW_MASK 0xffffff80u
+
+/* Completion ring, address, high half */
+#define KVNODE_RING_REG_COMPLETION_HIGH_OFFSET 0x014u
+#define KVNODE_RING_REG_COMPLETION_HIGH_HIGH_SHIFT 0
+#define KVNODE_RING_REG_COMPLETION_HIGH_HIGH_MASK 0xffffffffu
+
+/* Ring, size */
+#define KVNODE_RING_REG_SIZE_OFFSET 0x018u
+#define KVNODE_RING_REG_SIZE_LOG2_ENTRIES_SHIFT 0
+#define KVNODE_RING_REG_SIZE_LOG2_ENTRIES_MASK 0x0000000fu
+
+/* Submission ring, doorbell */
+#define KVNODE_RING_REG_TAIL_OFFSET 0x01cu
+#define KVNODE_RING_REG_TAIL_TAIL_SHIFT 0
+#define KVNODE_RING_REG_TAIL_TAIL_MASK 0x0000ffffu
+
+/* Completion ring, doorbell */
+#define KVNODE_RING_REG_HEAD_OFFSET 0x020u
+#define KVNODE_RING_REG_HEAD_HEAD_SHIFT 0
+#define KVNODE_RING_REG_HEAD_HEAD_MASK 0x0000ffffu
+
+/* The subject of BIND, SET_PARTITION and DROP_PARTITION. */
+struct kvnode_settings {
+    uint8_t partition;
+    uint8_t pool;
+    uint8_t public;
+    uint8_t binding;
+    uint8_t port;
+    uint8_t ring;
+    uint32_t quota;
+    uint32_t guarantee;
+} __attribute__((packed));
+_Static_assert(sizeof(struct kvnode_settings) == 14, "size of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, partition) == 0, "partition of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, pool) == 1, "pool of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, public) == 2, "public of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, binding) == 3, "binding of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, port) == 4, "port of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, ring) == 5, "ring of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, quota) == 6, "quota of kvnode_settings");
+_Static_assert(offsetof(struct kvnode_settings, guarantee) == 10, "guarantee of kvnode_settings");
+
+/* An entry of a submission ring: a command as on a link, and where its data is. */
+struct kvnode_descriptor {
+    uint8_t opcode;
+    uint8_t flags;
+    uint16_t model;
+    uint16_t segment;
+    uint16_t count;
+    uint32_t length;
+    uint32_t crc;
+    uint64_t subject[2];
+    uint64_t slot;
+    uint64_t data;
+    uint64_t results;
+    uint16_t tag;
+    uint8_t page_shift;
+    uint8_t reserved[5];
+};
+_Static_assert(sizeof(struct kvnode_descriptor) == 64, "size of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, opcode) == 0, "opcode of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, flags) == 1, "flags of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, model) == 2, "model of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, segment) == 4, "segment of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, count) == 6, "count of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, length) == 8, "length of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, crc) == 12, "crc of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, subject) == 16, "subject of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, slot) == 32, "slot of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, data) == 40, "data of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, results) == 48, "results of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, tag) == 56, "tag of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, page_shift) == 58, "page_shift of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, reserved) == 59, "reserved of kvnode_descriptor");
+#define KVNODE_DESCRIPTOR_FLAG_PIN 0x1u
+#define KVNODE_DESCRIPTOR_FLAG_RUN 0x2u
+#define KVNODE_DESCRIPTOR_FLAG_PARK 0x4u
+#define KVNODE_DESCRIPTOR_FLAG_LIVE 0x8u
+#define KVNODE_DESCRIPTOR_FLAG_SCATTERED 0x10u
+
+/* An entry of a completion ring, and a result of one key of a LOOKUP. */
+struct kvnode_completion {
+    uint64_t handle[2];
+    uint64_t slot;
+    uint16_t tag;
+    uint16_t count;
+    uint16_t items;
+    uint8_t status;
+    uint8_t flags;
+};
+_Static_assert(sizeof(struct kvnode_completion) == 32, "size of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, handle) == 0, "handle of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, slot) == 16, "slot of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, tag) == 24, "tag of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, count) == 26, "count of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, items) == 28, "items of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, status) == 30, "status of kvnode_completion");
+_Static_assert(offsetof(struct kvnode_completion, flags) == 31, "flags of kvnode_completion");
+#define KVNODE_COMPLETION_FLAG_PHASE 0x1u
+#define KVNODE_COMPLETION_FLAG_NAMED 0x2u
+#define KVNODE_COMPLETION_FLAG_GIVEN 0x4u
+
+/* An entry of an event ring: a message. */
+struct kvnode_event {
+    uint64_t handle[2];
+    uint64_t key[2];
+    uint64_t slot;
+    uint16_t model;
+    uint8_t partition;
+    uint8_t ring;
+    uint8_t kind;
+    uint8_t fate;
+    uint8_t flags;
+    uint8_t reserved;
+    uint8_t padding[15];
+    uint8_t phase;
+};
+_Static_assert(sizeof(struct kvnode_event) == 64, "size of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, handle) == 0, "handle of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, key) == 16, "key of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, slot) == 32, "slot of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, model) == 40, "model of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, partition) == 42, "partition of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, ring) == 43, "ring of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, kind) == 44, "kind of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, fate) == 45, "fate of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, flags) == 46, "flags of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, reserved) == 47, "reserved of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, padding) == 48, "padding of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, phase) == 63, "phase of kvnode_event");
+#define KVNODE_EVENT_FLAG_OF_PARTITION 0x1u
+#define KVNODE_EVENT_FLAG_OF_MODEL 0x2u
+#define KVNODE_EVENT_FLAG_LOST 0x4u
+
 enum kvnode_status {
     KVNODE_STATUS_OK = 0, /* done */
     KVNODE_STATUS_HIT = 1, /* the block is sealed and may be read */
@@ -466,6 +740,19 @@ enum kvnode_bound {
     KVNODE_BOUND_ADMINISTRATIVE = 2,
 };
 
+enum kvnode_message_kind {
+    KVNODE_MESSAGE_KIND_FENCE = 1,
+    KVNODE_MESSAGE_KIND_INVALIDATE = 2,
+    KVNODE_MESSAGE_KIND_EVENT = 3,
+};
+
+enum kvnode_fate {
+    KVNODE_FATE_STORED = 0, /* sealed: it can be read */
+    KVNODE_FATE_EVICTED = 1, /* its frame has gone to another block */
+    KVNODE_FATE_DROPPED = 2, /* given up by DROP */
+    KVNODE_FATE_DAMAGED = 3, /* memory returned bytes that fail their check */
+};
+
 #define KVNODE_HANDLE_WORDS 2
 #define KVNODE_HANDLE_NODE_WORD 1
 #define KVNODE_HANDLE_NODE_SHIFT 58
@@ -494,5 +781,8 @@ enum kvnode_bound {
 #define KVNODE_KEY_BITS 128
 #define KVNODE_EPOCH_BITS 64
 #define KVNODE_TAG_BITS 16
+#define KVNODE_ALIGNMENT 128 /* of rings, keys, results and lists of pages, in bytes */
+#define KVNODE_PAGE_SHIFT_LEAST 9
+#define KVNODE_PAGE_SHIFT_MOST 31
 
 #endif

@@ -11,7 +11,7 @@ Arrival = Completion | Message
 
 
 class Transport(ABC):
-    """One slice, reached in some way. Not thread-safe.
+    """One slice, reached in some way. Not thread-safe; ``Device`` has a lock around it.
 
     ``submit`` hands over one command of a ring, well typed (``sw.driver.arguments``). Completions arrive in any
     order, each exactly once. A WRITE's data must not change, a READ's ``into`` not be read, before the completion.
@@ -29,7 +29,10 @@ class Transport(ABC):
         """Write it; RegisterError for read-only registers, and for reserved or read-only bits that are set."""
 
     def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
-        """Queue a command; a READ that ends OK fills ``into``, if that is of its length.
+        """Queue a command; a READ that ends OK has filled ``into``, if that is of its length.
+
+        Data that is longer than ``into`` ends RANGE; of shorter data, ``Completion.length`` tells. In both cases, and
+        when the READ fails, what is in ``into`` means nothing.
 
         InputError, and nothing changed, for a tag that is none of the ring's (``hw.params.protocol.tags``), and while
         the ring has a command with that tag outstanding.
@@ -45,6 +48,24 @@ class Transport(ABC):
     @abstractmethod
     def poll(self) -> list[Arrival]:
         """Let the device work until something arrives; empty only when nothing is outstanding."""
+
+    def step(self) -> list[Arrival] | None:
+        """``poll``, but for a while only: what has arrived, if anything; None when nothing is outstanding either."""
+        return self.poll() or None
+
+    def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
+        """How long commands, or those of one ring, may take, from the next on; what has no answer by then ends
+        UNAVAILABLE. In cycles of the device if its clock can be seen, else in seconds.
+
+        InputError for a time that is none. No effect where every command is known to end.
+        """
+        if not timeout > 0:
+            raise InputError(f"timeout = {timeout}, expected more than 0 cycles or seconds")
+
+    @property
+    def clock(self) -> float | None:
+        """The time that has passed, in what ``set_timeout`` counts; None where none does."""
+        return self.cycle
 
     @abstractmethod
     def lose(self, ring: RingId) -> None:

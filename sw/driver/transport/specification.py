@@ -11,6 +11,9 @@ from pymodel.stimulus.scheduler import Policy, Scheduler
 from sw.driver.transport.base import Arrival
 from sw.driver.transport.specified import SpecifiedTransport
 
+PATIENCE = 100
+"""How often ``step`` finds nothing to do before time passes, so that others can send something meanwhile."""
+
 
 class SpecificationTransport(SpecifiedTransport):
     """Runs commands and internal operations in a seeded order. Time passes only when nothing else can happen:
@@ -24,6 +27,8 @@ class SpecificationTransport(SpecifiedTransport):
         self._scheduler = Scheduler(self._slice, seed, policy, record=record)
         self._into: dict[tuple[RingId, int], memoryview] = {}
         self._arrived: list[Arrival] = []
+        self._idled = 0
+        self._expires = True
 
     @property
     def log(self) -> list[Operation] | None:
@@ -57,7 +62,7 @@ class SpecificationTransport(SpecifiedTransport):
         while not self._arrived:
             if not self._scheduler.idle:
                 self._arrived = self._scheduler.step()
-            elif not self._expire():
+            elif not self._expires or not self._expire():
                 break
         arrived, self._arrived = self._arrived, []
         for arrival in arrived:
@@ -65,7 +70,17 @@ class SpecificationTransport(SpecifiedTransport):
                 into = self._into.pop((arrival.ring, arrival.tag), None)
                 if into is not None and len(into) == arrival.length:
                     into[:] = arrival.data
+                elif into is not None and len(into) < arrival.length:
+                    arrival.status, arrival.count, arrival.length, arrival.data = Status.RANGE, 0, 0, b""
         return arrived
+
+    def step(self) -> list[Arrival] | None:
+        self._expires = self._idled >= PATIENCE
+        arrived = self.poll()
+        self._expires = True
+        self._idled = 0 if arrived else self._idled + 1
+        core = self._slice.core
+        return arrived if arrived or len(core.parked) or core.fenced else None
 
     def _expire(self) -> bool:
         """Let the oldest timer run out, if there is one."""

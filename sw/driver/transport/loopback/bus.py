@@ -1,0 +1,74 @@
+"""The bus of a device in this process."""
+
+from hw.params.commands import Completion
+from hw.params.params import Params
+from hw.rdl import register_map, requester_map
+from sw.driver.transport.bus import SLICE, Bus
+from sw.driver.transport.loopback.requester import Requester
+from sw.driver.transport.registers import RegisterFile
+from sw.driver.transport.specification import SpecificationTransport
+
+REST = 100
+"""Cycles of a ``wait``; a register access takes one."""
+
+
+class LoopbackBus(Bus):
+    """Requesters with the specification behind them: they work while the driver waits, and only then.
+
+    For tests, ``deaf`` makes the device stop: registers are there, but nothing moves.
+    """
+
+    def __init__(self, params: Params, seed: int = 0) -> None:
+        self.deaf = False
+        self._node = SpecificationTransport(params, seed)
+        self.requesters = [
+            Requester(params, port, self._node.submit, self._node.lose) for port in range(params.tables.ports)
+        ]
+        self._maps = [register_map(), *(requester_map(params) for _ in self.requesters)]
+        self._cycle = 0
+
+    def read(self, unit: int, offset: int) -> int:
+        self._cycle += 1
+        return self._node.read_register(offset) if unit == SLICE else self._registers(unit).read(offset)
+
+    def write(self, unit: int, offset: int, value: int) -> None:
+        self._cycle += 1
+        if unit == SLICE:
+            self._node.write_register(offset, value)
+        else:
+            self.requesters[unit - 1].write(offset, value)
+
+    def _registers(self, unit: int) -> RegisterFile:
+        return self.requesters[unit - 1].registers
+
+    def map(self, port: int, view: memoryview, *, writable: bool) -> int:
+        return self.requesters[port].memory.map(view, writable)
+
+    def unmap(self, port: int, address: int) -> None:
+        self.requesters[port].memory.unmap(address)
+
+    def wait(self) -> bool:
+        self._cycle += REST
+        if not self.deaf:
+            self._work()
+        return any(self._interrupts(unit) for unit in range(1 + len(self.requesters)))
+
+    def _work(self) -> None:
+        for requester in self.requesters:
+            requester.fetch()
+        for arrival in self._node.step() or ():
+            if isinstance(arrival, Completion):
+                self.requesters[arrival.ring.port].answer(arrival)
+            else:
+                self.requesters[arrival.port].tell(arrival)
+
+    def _interrupts(self, unit: int) -> bool:
+        status, enable = (self._maps[unit][f"INTERRUPT_{name}"].offset for name in ("STATUS", "ENABLE"))
+        return bool(self.read(unit, status) & self.read(unit, enable))
+
+    @property
+    def cycle(self) -> int:
+        return self._cycle
+
+    def close(self) -> None:
+        """Nothing is held."""

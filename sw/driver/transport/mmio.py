@@ -1,0 +1,355 @@
+"""A slice that is reached by its requesters: rings in memory, doorbells, interrupts (docs/requester.md)."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hw.params.commands import Bind, Command, Completion
+from hw.params.errors import InputError
+from hw.params.params import Params
+from hw.params.protocol import REGISTERS, RingId, Status
+from hw.params.records import DESCRIPTOR, LOST
+from hw.rdl import register_map, requester_map
+from sw.driver.discovery import discover
+from sw.driver.errors import DeviceError, RegisterError
+from sw.driver.transport.administrator import Administrator
+from sw.driver.transport.base import Arrival, Transport
+from sw.driver.transport.bus import SLICE, Bus
+from sw.driver.transport.flights import Flight, Flights
+from sw.driver.transport.notices import MessagesLost, RingFailed
+from sw.driver.transport.outcomes import completed, told
+from sw.driver.transport.registers import RegisterRules, refuse_locked
+from sw.driver.transport.rings import EventRing, QueuePair, check_entries
+from sw.driver.transport.unit import Unit
+
+EVENTS = 64
+"""Entries of an event ring."""
+
+CYCLES, SECONDS = 10_000_000, 10.0
+"""How long a command may take, unless ``set_timeout`` says otherwise: the former if the bus has a clock."""
+
+HAPPENINGS = ("completion", "event", "failed", "inactive")
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """A ring: what waits for room, what the device has, by slot; ``dead``: out of service."""
+
+    pair: QueuePair
+    tags: set[int] = field(default_factory=set)
+    waiting: deque[Flight] = field(default_factory=deque)
+    flights: dict[int, Flight] = field(default_factory=dict)
+    dead: bool = False
+
+
+class MmioTransport(Transport):
+    """Gives each ring of each port a queue pair; those that somebody has left in use are taken out of service first.
+
+    Buffers are mapped where they are, from ``submit`` to the completion. When a ring is full, commands wait here. Of
+    administrative commands under REGISTERS the ADMIN registers take one at a time.
+
+    A command that has no answer in time takes its ring out of service, as a failed ring: all that it has ends
+    UNAVAILABLE, listeners hear ``RingFailed``, and nothing that comes later reaches anybody's memory. BIND of the ring
+    under REGISTERS, or ``lose``, sets it up again.
+
+    - ``entries``: of a ring; at first enough for all commands that a requester has in flight.
+    - ``page_bytes``: map buffers in pages of this size, one by one, as memory that lies scattered.
+    - ``interrupts``: without them, rings are looked at now and then.
+
+    ``filled`` is told of each descriptor before the device can see it: cycle, ring, its tag for the device, and the tag
+    of its command.
+
+    InputError for sizes that there are none of, DeviceError for another device, or one that stays in use.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        bus: Bus,
+        *,
+        entries: int | None = None,
+        page_bytes: int | None = None,
+        interrupts: bool = True,
+    ) -> None:
+        self.params = params
+        self.filled: Callable[[int | None, RingId, int, int], None] | None = None
+        self._bus = bus
+        entries = 1 << params.requester.commands.bit_length() if entries is None else check_entries(entries)
+        self._flights = Flights(bus, params, page_bytes)
+        self._timeouts: dict[RingId | None, float] = {None: SECONDS if bus.cycle is None else CYCLES}
+        self._arrived: list[Arrival] = []
+        self._rules = RegisterRules(register_map())
+        self._slice = Unit(bus, SLICE, register_map())
+        self._administrator = Administrator(self._slice)
+        self._administrator_deadline = 0.0
+        self._register_tags: set[int] = set()
+        ports = range(params.tables.ports)
+        self._units = [Unit(bus, 1 + port, requester_map(params)) for port in ports]
+        for port, unit in enumerate(self._units):
+            discover(unit.registers, params, unit.read, f" of port {port}")
+        self._events = [EventRing(bus, unit, port, EVENTS) for port, unit in enumerate(self._units)]
+        self._lanes = {
+            ring: Lane(QueuePair(bus, self._units[ring.port], ring, entries, params))
+            for port in ports
+            for ring in (RingId(port, index) for index in range(params.tables.rings_per_port))
+        }
+        self._start()
+        if interrupts:
+            self._slice.enable_interrupts(["admin"])
+            for unit in self._units:
+                unit.enable_interrupts(HAPPENINGS)
+
+    @property
+    def _queues(self) -> list[QueuePair | EventRing]:
+        return [*self._events, *(lane.pair for lane in self._lanes.values())]
+
+    def _start(self) -> None:
+        """Set all rings up, or leave nothing behind."""
+        stuck = next((queue for queue in self._queues if not self._bring_up(queue)), None)
+        if stuck is not None:
+            for queue in self._queues:
+                queue.disable()
+                queue.memory.close()
+            raise DeviceError(f"{self._name(stuck)} stays in use after it was disabled, expected it to end")
+
+    def read_register(self, offset: int) -> int:
+        self._rules.at(offset)
+        return self._bus.read(SLICE, offset)
+
+    def write_register(self, offset: int, value: int) -> None:
+        register = self._rules.writable(offset, value)
+        try:
+            self._bus.write(SLICE, offset, value)
+        except RegisterError:
+            if register.locked is None:
+                raise
+            refuse_locked(register)
+
+    def counters(self) -> dict[str, int]:
+        registers = self._slice.registers
+        return {each.statistic: self._slice.read(name) for name, each in registers.items() if each.statistic}
+
+    def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
+        super().set_timeout(timeout, ring)
+        self._timeouts[ring] = timeout
+
+    @property
+    def cycle(self) -> int | None:
+        return self._bus.cycle
+
+    @property
+    def clock(self) -> float:
+        cycle = self._bus.cycle
+        return time.monotonic() if cycle is None else cycle
+
+    def close(self) -> None:
+        """Take the rings out of service and unmap all memory; what is under way has no completion any more."""
+        for queue in self._queues:
+            queue.disable()
+        for unit in self._units:
+            unit.silence()
+        self._bus.close()
+
+    # Time.
+
+    def _deadline(self, ring: RingId | None = None) -> float:
+        return self.clock + self._timeouts.get(ring, self._timeouts[None])
+
+    def _bring_up(self, queue: QueuePair | EventRing) -> bool:
+        """Set a ring up, once it is inactive; whether it was so in time."""
+        if queue.active:
+            queue.disable()
+        deadline = self._deadline()
+        while queue.active or queue.losing:
+            if self.clock > deadline:
+                return False
+            self._bus.wait()
+        queue.enable()
+        return True
+
+    @staticmethod
+    def _name(queue: QueuePair | EventRing) -> str:
+        return f"{queue.ring}" if isinstance(queue, QueuePair) else f"the event ring of port {queue.port}"
+
+    # Submission.
+
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+        tags = self._register_tags if ring == REGISTERS else self._lanes[ring].tags
+        if tag in tags:
+            raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
+        if ring == REGISTERS:
+            tags.add(tag)
+            self._administrator.submit(tag, command)
+            self._administer()
+            return
+        lane = self._lanes[ring]
+        flight = self._flights.take(ring.port, tag, command, into)
+        tags.add(tag)
+        if flight is None:
+            self._finish(lane, Completion(ring, tag, Status.INVALID))
+        elif lane.dead:
+            self._end(lane, [flight])
+        else:
+            lane.waiting.append(flight)
+            self._send(lane)
+
+    def _send(self, lane: Lane) -> None:
+        """Give the device what waits, as long as its ring has room."""
+        pair = lane.pair
+        while lane.waiting and pair.room:
+            flight = lane.waiting.popleft()
+            slot = pair.take()
+            if flight.keys:
+                flight.fields["data"], area = pair.keys(slot)
+                flight.fields["results"] = pair.results(slot)[0]
+                area[: len(flight.keys)] = flight.keys
+            flight.deadline = self._deadline(pair.ring)
+            lane.flights[slot] = flight
+            if self.filled is not None:
+                self.filled(self.cycle, pair.ring, slot, flight.tag)
+            pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
+
+    def _administer(self) -> None:
+        """Give the registers the next command; a ring that is out of service is set up before it is bound."""
+        while (command := self._administrator.next) is not None:
+            lane = self._lanes.get(command.ring) if isinstance(command, Bind) else None
+            if lane is not None and lane.dead:
+                self._revive(lane)
+            self._administrator_deadline = self._deadline()
+            self._tell_ended(self._administrator.begin())
+
+    def _tell_ended(self, ended: Iterable[tuple[int, Status]]) -> None:
+        for tag, status in ended:
+            self._register_tags.discard(tag)
+            self._arrived.append(Completion(REGISTERS, tag, status))
+
+    # Arrivals.
+
+    def poll(self) -> list[Arrival]:
+        while (arrived := self.step()) == []:
+            continue
+        return arrived or []
+
+    def step(self) -> list[Arrival] | None:
+        self._collect()
+        if not self._arrived:
+            self._rest()
+            self._collect()
+        if not self._arrived and not self._outstanding:
+            return None
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    @property
+    def _outstanding(self) -> bool:
+        busy = any(lane.flights or lane.waiting for lane in self._lanes.values())
+        return busy or self._administrator.outstanding > 0
+
+    def _collect(self) -> None:
+        """Take in what is in memory, and send what waited for it."""
+        for ring in self._events:
+            for fields in ring.pull():
+                self._arrived += self._told(ring.port, fields)
+        for lane in self._lanes.values():
+            if lane.flights:
+                self._harvest(lane)
+                self._send(lane)
+        self._tell_ended(self._administrator.ended())
+        self._administer()
+
+    @staticmethod
+    def _told(port: int, fields: dict[str, int]) -> list[Arrival]:
+        lost: list[Arrival] = [MessagesLost(port)] if fields["flags"] & LOST else []
+        try:
+            return [*lost, told(port, fields)]
+        except ValueError:
+            return [MessagesLost(port)]
+
+    def _harvest(self, lane: Lane) -> None:
+        """Take in the completions of a ring; one that is none ends its service."""
+        pair = lane.pair
+        for fields in pair.pull():
+            slot = fields["tag"]
+            try:
+                flight = lane.flights[slot]
+                completion = completed(pair.ring, flight.tag, flight.command, fields, pair.results(slot)[1])
+            except (KeyError, ValueError):
+                self._kill(lane, "the device has written a completion that is none")
+                return
+            if flight.own is not None:
+                completion.data = bytes(flight.own[: completion.length])
+            self._flights.release(pair.ring.port, lane.flights.pop(slot))
+            self._finish(lane, completion)
+
+    def _finish(self, lane: Lane, completion: Completion) -> None:
+        lane.tags.discard(completion.tag)
+        self._arrived.append(completion)
+
+    def _end(self, lane: Lane, flights: Iterable[Flight]) -> None:
+        """Commands that the device will not answer."""
+        for flight in flights:
+            self._flights.release(lane.pair.ring.port, flight)
+            self._finish(lane, Completion(lane.pair.ring, flight.tag, Status.UNAVAILABLE))
+
+    def _rest(self) -> None:
+        """Wait for the device, then look after what has gone wrong."""
+        self._bus.wait()
+        if self._administrator.outstanding:
+            self._slice.happened(["admin"])
+        for port, unit in enumerate(self._units):
+            if "failed" in unit.happened(HAPPENINGS):
+                self._repair(port)
+        now = self.clock
+        for lane in self._lanes.values():
+            late = next((flight for flight in lane.flights.values() if flight.deadline < now), None)
+            if late is not None:
+                unit_name = "seconds" if self._bus.cycle is None else "cycles"
+                limit = self._timeouts.get(lane.pair.ring, self._timeouts[None])
+                self._kill(lane, f"{late.command.opcode.name} had no answer in {limit:,} {unit_name}")
+        if self._administrator_deadline < now:
+            self._tell_ended(self._administrator.give_up())
+
+    # Rings out of service.
+
+    def _repair(self, port: int) -> None:
+        """Something of a port has failed."""
+        ring = self._events[port]
+        if ring.failed:
+            self._arrived.append(MessagesLost(port))
+            if not self._bring_up(ring):
+                raise DeviceError(f"{self._name(ring)} stays in use after it was disabled, expected it to end")
+        for lane in self._lanes.values():
+            if lane.pair.ring.port == port and not lane.dead and lane.pair.failed:
+                self._harvest(lane)
+                self._kill(lane, "memory has failed on the ring, or a doorbell was wrong")
+
+    def _kill(self, lane: Lane, why: str) -> None:
+        """Take a ring out of service: its commands end UNAVAILABLE."""
+        lane.dead = True
+        lane.pair.disable()
+        self._arrived.append(RingFailed(lane.pair.ring.port, lane.pair.ring, why))
+        flights = [*lane.flights.values(), *lane.waiting]
+        lane.flights.clear()
+        lane.waiting.clear()
+        self._end(lane, flights)
+
+    def _revive(self, lane: Lane) -> None:
+        """Set a ring up again; it stays out of service while the device still has commands of it."""
+        lane.dead = not self._bring_up(lane.pair)
+
+    def lose(self, ring: RingId) -> None:
+        lane = self._lanes[ring]
+        if not lane.dead:
+            lane.pair.lose()
+        while lane.flights or lane.waiting:
+            self._collect()
+            if lane.flights:
+                self._rest()
+        deadline = self._deadline(ring)
+        while not lane.dead and lane.pair.losing:
+            self._rest()
+            if deadline < self.clock:
+                self._kill(lane, "its loss does not reach the node")
+        if lane.dead:
+            self._revive(lane)
