@@ -22,6 +22,7 @@ from hw.tb.scoreboard import CheckError
 from hw.tb.verilator import find_verilator
 
 BUILD = Path("build/sim").resolve()
+RESULTS = "results.xml"
 LOG_TAIL = 60
 """Lines of a failing run's log to show."""
 
@@ -52,14 +53,14 @@ class Run:
         waves = os.environ.get("KVNODE_WAVES", "") not in ("", "0")
         print(f"seed {self.seed}")
         build = build_simulation(self.emission, waves=waves)
-        directory = build / hashlib.sha256(f"{self.node} {self.seed}".encode()).hexdigest()[:12]
+        directory = self.directory(build)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
         context = directory / "bench.json"
         context.write_text(
             json.dumps({"ports": self.emission.ports, "settings": dict(self.settings), "seed": self.seed})
         )
-        results, log = directory / "results.xml", directory / "run.log"
+        results, log = directory / RESULTS, directory / "run.log"
         try:
             with environment():
                 get_runner("verilator").test(
@@ -81,6 +82,10 @@ class Run:
         if waves:
             print(f"waves: {directory / 'dump.vcd'}")
         return passed
+
+    def directory(self, build: Path) -> Path:
+        """Return where a run of the simulator in `build` leaves its log and its `RESULTS`."""
+        return build / hashlib.sha256(f"{self.node} {self.seed}".encode()).hexdigest()[:12]
 
     def _report(self, error: BaseException, log: Path) -> str:
         tail = log.read_text().splitlines()[-LOG_TAIL:] if log.exists() else []

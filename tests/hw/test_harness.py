@@ -19,7 +19,7 @@ from hw.rtl.fabric import Channel
 from hw.rtl.node.layouts import Kind as Operation
 from hw.rtl.node.layouts import log_layout
 from hw.tb.harness import Harness, Links, Memory
-from hw.tb.harness.harness import STAMP_BYTES
+from hw.tb.harness.simulation import STAMP_BYTES
 from hw.tb.payload import Codec
 from hw.tb.slice.compiled import administer
 from hw.tb.slice.packets import Answer, Beat, Packets
@@ -391,7 +391,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
         harness.send(0, Channel.REQUEST, b"\0")
     with pytest.raises(InputError, match="RESPONSE"):
         harness.send(0, Channel.RESPONSE, b"")
-    with pytest.raises(InputError, match="channel 2"):
+    with pytest.raises(InputError, match="memory 2"):
         harness.spoil(2, 1)
     with pytest.raises(InputError, match="of a channel of"):
         harness.memory_bytes(0, 0, 1 << 40)

@@ -7,9 +7,10 @@ import pytest
 
 from hw.params.params import TINY
 from hw.rtl.emit import Emission, emit
+from hw.rtl.node.slice import Slice
 from hw.tb.harness import Harness, HarnessError, Links, Memory
-from hw.tb.harness.harness import STAMP_BYTES
 from hw.tb.harness.puppet import Drives, Puppet
+from hw.tb.harness.simulation import STAMP_BYTES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the slice whose ports the puppet has
 
@@ -67,8 +68,8 @@ BROKEN: dict[str, tuple[list[Drives], str, Memory]] = {
     "credit_too_many": ([{"links.1.to_node.credits": 4}], "link 1: a credit of channel 2 was returned", Memory()),
     "log_fell": ([{"log.valid": 1}, {}], "log: valid fell", Memory()),
     "log_changed": ([{"log.valid": 1}, {"log.valid": 1, "log.payload.tag": 1}], "log: what is offered", Memory()),
-    "b_without_write": ([{}, {"axi.bvalid": 1}, {"axi.bvalid": 1}], "axi: BVALID without a write", Memory()),
-    "r_without_read": ([{"axi.rvalid": 1}], "axi: RVALID without a read", Memory()),
+    "b_without_write": ([{}, {"axi.bvalid": 1}, {"axi.bvalid": 1}], "unit 0: BVALID without a write", Memory()),
+    "r_without_read": ([{"axi.rvalid": 1}], "unit 0: RVALID without a read", Memory()),
 }
 """Scenes that break a rule: what is shown, what is said, and how memory behaves."""
 
@@ -87,7 +88,7 @@ SCENES = {name: scene for name, (scene, _, _) in BROKEN.items()} | GOOD
 
 @cache
 def puppet() -> Emission:
-    return emit(Puppet(TINY, list(SCENES.values())), "slice")
+    return emit(Puppet(Slice(TINY), list(SCENES.values())), "slice")
 
 
 def play(harness: Harness, name: str) -> None:

@@ -1,23 +1,26 @@
-"""Builds the shared library: the slice under Verilator, and the models with what they must know of it."""
+"""Builds the shared library: a top under Verilator, and the models with what they must know of it."""
 
 import fcntl
 import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from amaranth.lib import wiring
 
 from hw.params import Params
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
-from hw.rtl.node.slice import Slice
 from hw.tb.objcache import objcache_environment
 from hw.tb.runner import BUILD
 from hw.tb.scoreboard import CheckError
@@ -25,23 +28,24 @@ from hw.tb.verilator import find_verilator
 
 HERE = Path(__file__).resolve().parent
 HW = HERE.parent.parent
-MODELS = sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp")])
-GROUPS = {"links": "Link", "memory": "Memory", "axi": "Axi", "log": "Log"}
-"""Bundles of ports that a model has; the first two are arrays."""
+BUNDLES = ("axi", "hbm", "host", "issued", "link", "log", "memory")
+"""Bundles of ports that models have, if the top has them: one, or an array whose name may have an `s` more."""
 
 
 @cache
-def emit_slice(params: Params) -> Emission:
-    """Return the slice as Verilog; what equal sources gave before is read back, for it takes long."""
+def emit_top(top: Callable[[Params], wiring.Component], name: str, params: Params) -> Emission:
+    """Return a top as Verilog; what equal sources gave before is read back, for it takes long."""
     sources = [file for tree in ("params", "rdl", "rtl") for file in sorted((HW / tree).rglob("*")) if file.is_file()]
     texts = [file.read_bytes() for file in sources if file.suffix in (".py", ".rdl", ".v")]
-    key = b"".join([version("amaranth").encode(), version("pyosys").encode(), params.hash.encode(), *texts])
+    key = b"".join(
+        [name.encode(), version("amaranth").encode(), version("pyosys").encode(), params.hash.encode(), *texts]
+    )
     directory = BUILD / f"emitted-{hashlib.sha256(key).hexdigest()[:16]}"
-    verilog, ports = directory / "slice.v", directory / "slice.json"
+    verilog, ports = directory / f"{name}.v", directory / f"{name}.json"
     with _locked(directory):
         if not ports.exists():
-            emit(Slice(params), "slice").write(directory)
-        return Emission(name="slice", verilog=verilog.read_text(), ports=json.loads(ports.read_text())["ports"])
+            emit(top(params), name).write(directory)
+        return Emission(name=name, verilog=verilog.read_text(), ports=json.loads(ports.read_text())["ports"])
 
 
 @contextmanager
@@ -54,27 +58,33 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
-    """Return the library of a slice with its models; builds it unless one of equal content is there.
+    """Return the library of a top with its models; builds it unless one of equal content is there.
 
-    Raises CheckError with the end of the compiler's output.
+    The models are those of the file with the top's name. Raises CheckError with the end of the compiler's output, or
+    that there is none.
     """
     verilator = find_verilator()
+    sources = [HERE / "simulation.cpp", HERE / f"{emission.name}.cpp"]
+    models = [file.read_text() for file in [*sorted(HERE.glob("*.h")), *sources]]
     header = describe_ports(params, emission, waves=waves)
     flags = (*FLAGS, "-MAKEFLAGS", f"OPT_FAST={'-O3' if len(emission.verilog) < BIG else '-O1'}")
     tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {flags}"
-    parts = [tools, header, emission.verilog, *(file.read_text() for file in MODELS)]
+    parts = [tools, header, emission.verilog, *models]
     directory = BUILD / f"{emission.name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
-    library = directory / "libslice.so"
+    library = directory / f"lib{emission.name}.so"
     with _locked(directory):
         if not library.exists():
+            for program in ("make", "g++"):
+                if shutil.which(program) is None:
+                    raise CheckError(f"{emission.name} cannot be built: no {program} on PATH")
             source, _ = emission.write(directory)
-            (directory / "slice_ports.h").write_text(header)
+            (directory / "top_ports.h").write_text(header)
             command = [  # -Wno-fatal: warnings are the lint test's business
                 *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal"),
                 *("--x-initial", "unique"),
-                *("--prefix", "Vslice", "--Mdir", str(directory), "-o", "partial.so", *flags),
+                *("--prefix", "Vtop", "--Mdir", str(directory), "-o", "partial.so", *flags),
                 *(["--trace", "--trace-structs"] if waves else []),
-                *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), str(HERE / "harness.cpp")),
+                *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), *map(str, sources)),
             ]
             environment = os.environ | verilator.environment | objcache_environment(BUILD / "objects")
             result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -90,55 +100,66 @@ FLAGS = (
     *("-CFLAGS", "-std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique"),
     *("-LDFLAGS", "-shared -Wl,-Bsymbolic"),
 )
-"""How it is compiled: libraries of different slices must not share anything in one process."""
+"""How it is compiled: libraries of different tops must not share anything in one process."""
 
 BIG = 3_000_000
 """Characters of Verilog from which on -O3 takes too long for what it saves."""
 
 
 def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
-    """Return what the models must know of the slice, as C++."""
-    flit = emission.ports["links__0__to_node__flit"]
-    channel = flit["shape"]["fields"]["channel"]
-    log = emission.ports["log__payload"]
+    """Return what the models must know of the top, as C++."""
+    bundles = {name: _bundles(name, emission) for name in BUNDLES}
     numbers = {
         "WAVES": int(waves),
+        "UNITS": len(bundles["axi"]),
         "PORTS": params.tables.ports,
         "CHANNELS": params.memory.channels,
         "BEAT_BYTES": params.memory.beat_bytes,
         "SEGMENT_BYTES": params.memory.segment_bytes,
-        "VIRTUAL_CHANNELS": len(Channel),
-        "FLIT_BITS": flit["width"],
-        "LOG_BITS": log["width"],
+        "LOG_BITS": emission.ports["log__payload"]["width"],
     }
-    lines = ["#pragma once", '#include "Vslice.h"', '#include "bits.h"']
+    if bundles["issued"]:
+        numbers["ISSUED_BITS"] = emission.ports[bundles["issued"][0]["payload"]]["width"]
+    lines = ["#pragma once", '#include "Vtop.h"', '#include "bits.h"']
     lines += [f"#define {name} {value}u" for name, value in numbers.items()]
     lines += [f"constexpr std::uint64_t CHANNEL_BYTES = {Striping(params).channel_bytes}ull;"]
+    if bundles["link"]:
+        lines += _describe_flits(params, emission.ports[bundles["link"][0]["to_node_flit"]])
+    for name, members in bundles.items():
+        if members:
+            lines += _accessors(name, members)
+    return "\n".join(lines) + "\n"
+
+
+def _describe_flits(params: Params, flit: dict[str, Any]) -> list[str]:
+    """Return the places of what a link's end looks at, and the buffers at both ends."""
+    channel = flit["shape"]["fields"]["channel"]
+    lines = [f"#define FLIT_BITS {flit['width']}u", f"#define VIRTUAL_CHANNELS {len(Channel)}u"]
     lines += [f"constexpr Field FLIT_CHANNEL{{{channel['offset']}, {channel['width']}}};"]
     for name, buffers in {"TO_NODE": to_node_buffers(params), "FROM_NODE": from_node_buffers(params)}.items():
         sizes = ", ".join(str(buffers.get(each, 0)) for each in Channel)
         lines += [f"constexpr unsigned {name}_BUFFERS[] = {{{sizes}}};"]
-    for group, name in GROUPS.items():
-        lines += _accessors(group, name, list(emission.ports))
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _accessors(group: str, name: str, ports: list[str]) -> list[str]:
-    """Return a structure of references to the ports of a bundle, and the function that makes it of a slice."""
-    pattern = re.compile(rf"{group}__(?:(\d+)__)?(\w+)")
-    bundles: dict[str, list[tuple[str, str]]] = {}
-    for match in filter(None, map(pattern.fullmatch, ports)):
-        port = match[0]
-        bundles.setdefault(match[1] or "", []).append((match[2].replace("__", "_"), port.replace("__", "___05F")))
-    first = next(iter(bundles.values()))
-    lines = [f"struct {name}Ports {{"]
-    lines += [f"    decltype(Vslice::{port}) {member};" for member, port in first]
-    lines += ["};"]
-    function = f"{group.removesuffix('s')}_ports"
-    values = {index: ", ".join(f"top.{port}" for _, port in members) for index, members in bundles.items()}
-    if "" in values:
-        return [*lines, f"inline {name}Ports {function}(Vslice& top) {{ return {{{values['']}}}; }}"]
-    lines += [f"inline {name}Ports {function}(Vslice& top, unsigned number) {{", "    switch (number) {"]
-    lines += [f"        case {index}: return {{{value}}};" for index, value in values.items() if index != "0"]
-    lines += [f"        default: return {{{values['0']}}};", "    }", "}"]
+def _bundles(name: str, emission: Emission) -> list[dict[str, str]]:
+    """Return the ports of each bundle of a name, by their names in it, in order; there is no port without bits."""
+    pattern = re.compile(rf"{name}s?__(?:(\d+)__)?(\w+)")
+    bundles: dict[int, dict[str, str]] = {}
+    for match in filter(None, map(pattern.fullmatch, emission.ports)):
+        if emission.ports[match[0]]["width"]:
+            bundles.setdefault(int(match[1] or 0), {})[match[2].replace("__", "_")] = match[0]
+    return [bundles[number] for number in sorted(bundles)]
+
+
+def _accessors(name: str, bundles: list[dict[str, str]]) -> list[str]:
+    """Return a structure of references to the ports of a bundle, and the function that makes it of a top."""
+    ports = [{member: port.replace("__", "___05F") for member, port in bundle.items()} for bundle in bundles]
+    kind = f"{name.capitalize()}Ports"
+    lines = [f"struct {kind} {{"]
+    lines += [f"    decltype(Vtop::{port}) {member};" for member, port in ports[0].items()]
+    lines += ["};", f"inline {kind} {name}_ports(Vtop& top, unsigned number = 0) {{", "    switch (number) {"]
+    values = [", ".join(f"top.{port}" for port in bundle.values()) for bundle in ports]
+    lines += [f"        case {number}: return {{{value}}};" for number, value in enumerate(values) if number]
+    lines += [f"        default: return {{{values[0]}}};", "    }", "}"]
     return lines

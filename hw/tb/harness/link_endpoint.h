@@ -9,7 +9,7 @@
 #include "bits.h"
 #include "random.h"
 #include "ring.h"
-#include "slice_ports.h"
+#include "top_ports.h"
 #include "violation.h"
 
 constexpr unsigned FLIT_BYTES = bytes_of(FLIT_BITS);

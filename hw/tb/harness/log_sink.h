@@ -7,7 +7,7 @@
 
 #include "bits.h"
 #include "random.h"
-#include "slice_ports.h"
+#include "top_ports.h"
 #include "violation.h"
 
 constexpr unsigned LOG_BYTES = bytes_of(LOG_BITS);

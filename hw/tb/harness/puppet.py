@@ -1,4 +1,4 @@
-"""A stand-in for a slice that breaks the rules of its interfaces, to show that the models find it."""
+"""A stand-in for a top that breaks the rules of its interfaces, to show that the models find it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,39 +6,37 @@ from typing import Any
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 
-from hw.params import Params
-from hw.rtl.node.slice import Slice
-
 Drives = Mapping[str, int]
 """What outputs show for a cycle, by the names of ports with dots: `memory.0.awvalid`. All others are 0."""
 
 
 class Puppet(wiring.Component):
-    """Has the ports of a slice, and plays one of some scenes on them.
+    """Has the ports of a top, and plays one of some scenes on them.
 
-    A write to register `4 * i` begins scene number `i`, in the cycle after its address and data, without an answer;
-    `wready` and `awready` are always high.
+    A write to register `4 * i` of unit 0 begins scene number `i`, in the cycle after its address and data, without an
+    answer; `wready` and `awready` are always high.
 
     Parameters
     ----------
-    params
-        Those of the slice whose ports it has.
+    top
+        Whose ports it has.
     scenes
         What the outputs show, cycle by cycle.
     """
 
-    def __init__(self, params: Params, scenes: Sequence[Sequence[Drives]]):
+    def __init__(self, top: wiring.Component, scenes: Sequence[Sequence[Drives]]):
         self._scenes = scenes
-        super().__init__(Slice(params).signature)
+        super().__init__(top.signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         scene = Signal(range(len(self._scenes)))
         step = Signal(range(max(map(len, self._scenes)) + 1))
         playing = Signal()
-        m.d.comb += [self.axi.awready.eq(1), self.axi.wready.eq(1)]
-        with m.If(self.axi.awvalid):
-            m.d.sync += [scene.eq(self.axi.awaddr[2:]), step.eq(0), playing.eq(1)]
+        axi = self.axi[0] if self.signature.members["axi"].dimensions else self.axi
+        m.d.comb += [axi.awready.eq(1), axi.wready.eq(1)]
+        with m.If(axi.awvalid):
+            m.d.sync += [scene.eq(axi.awaddr[2:]), step.eq(0), playing.eq(1)]
         with m.If(playing):
             m.d.sync += step.eq(step + 1)
             with m.Switch(scene):

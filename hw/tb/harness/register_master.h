@@ -1,14 +1,14 @@
-// Software at the AXI4-Lite port: one access at a time.
+// Software at an AXI4-Lite port: one access at a time.
 #pragma once
 
 #include <cstdint>
 
-#include "slice_ports.h"
+#include "top_ports.h"
 #include "violation.h"
 
 class RegisterMaster {
 public:
-    explicit RegisterMaster(AxiPorts ports) : ports_(ports) {
+    RegisterMaster(AxiPorts ports, unsigned unit) : ports_(ports), unit_(unit) {
         ports_.awvalid = ports_.wvalid = ports_.arvalid = 0;
         ports_.awprot = ports_.arprot = 0;
         ports_.bready = 1;
@@ -42,12 +42,12 @@ public:
 
     void sample() {
         if (ports_.bvalid) {
-            if (!writing_ || ports_.awvalid || ports_.wvalid) violation("axi: BVALID without a write");
+            if (!writing_ || ports_.awvalid || ports_.wvalid) violation("unit %u: BVALID without a write", unit_);
             response_ = ports_.bresp;
             writing_ = false;
         }
         if (ports_.rvalid) {
-            if (!reading_ || ports_.arvalid) violation("axi: RVALID without a read");
+            if (!reading_ || ports_.arvalid) violation("unit %u: RVALID without a read", unit_);
             response_ = ports_.rresp;
             value_ = ports_.rdata;
             reading_ = false;
@@ -59,6 +59,7 @@ public:
 
 private:
     AxiPorts ports_;
+    unsigned unit_;
     bool writing_ = false, reading_ = false;
     bool address_taken_ = false, data_taken_ = false, read_taken_ = false;
     unsigned response_ = 0;

@@ -1,4 +1,4 @@
-// What a model throws when the slice breaks the rules of an interface.
+// What a model throws when the design breaks the rules of an interface.
 #pragma once
 
 #include <cstdarg>

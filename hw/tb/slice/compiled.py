@@ -9,7 +9,8 @@ from hw.params.protocol import FrameState, Status
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
 from hw.tb.core.world import Script
-from hw.tb.harness.harness import STAMP_BYTES, Harness, Links, Memory
+from hw.tb.harness import Harness, Links, Memory
+from hw.tb.harness.simulation import STAMP_BYTES, Simulation
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.orders import REGISTER_MAP, order
@@ -32,7 +33,7 @@ SETTLED = 1_000
 """Cycles without anything to do after which the hands of the core have found all there is."""
 
 
-def administer(harness: Harness, command: Command) -> Status | None:
+def administer(harness: Simulation, command: Command) -> Status | None:
     """Have a command done by way of the registers; return its status, or None when registers tell none."""
     accesses, word = order(command), 0
     try:

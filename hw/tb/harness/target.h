@@ -1,25 +1,27 @@
-// Memory behind an AXI4 channel: late, out of order, interleaved, failing and lying, on request. Checks its manager.
+// Memory behind AXI4: late, out of order, interleaved, failing and lying, on request. Checks its manager.
 #pragma once
 
+#include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "beat.h"
 #include "bits.h"
-#include "pages.h"
 #include "random.h"
 #include "ring.h"
-#include "slice_ports.h"
+#include "top_ports.h"
 #include "violation.h"
 
 // Latency is from the address of a read, or the last beat of a write, to the first answer; `outstanding` holds for reads
 // and for writes.
-struct MemoryBehaviour {
+struct TargetBehaviour {
     std::uint32_t latency, jitter, reorder, interleave, outstanding;
     double address_willing, data_willing, answer_willing;
 };
 
-struct MemoryStatistics {
+struct TargetStatistics {
     std::uint64_t read_bursts, read_beats, read_busy, most_reads, write_bursts, write_beats, write_busy, most_writes;
 };
 
@@ -28,28 +30,42 @@ struct Faults {
     std::uint64_t writes, reads, spoilt;
 };
 
-class MemoryChannel {
+// What can be asked of every target, whatever is behind it.
+class AnyTarget {
 public:
-    Pages pages;
-    MemoryStatistics statistics{};
+    TargetStatistics statistics{};
     Faults wanted{}, delivered{};
 
-    MemoryChannel(MemoryPorts ports, unsigned number, std::uint64_t seed)
-        : ports_(ports), number_(number), random_(seed) {
-        reads_.reserve(256);
-        writes_.reserve(256);
-        hide_read();
-        ports_.bvalid = 0;
-    }
-
-    void behave(const MemoryBehaviour& behaviour) {
+    void behave(const TargetBehaviour& behaviour) {
         behaviour_ = behaviour;
         address_willing_ = Chance(behaviour.address_willing);
         data_willing_ = Chance(behaviour.data_willing);
         answer_willing_ = Chance(behaviour.answer_willing);
     }
 
-    // Sets the inputs of the slice for this cycle.
+protected:
+    TargetBehaviour behaviour_{};
+    Chance address_willing_, data_willing_, answer_willing_;
+};
+
+// Ports are those of one AXI4 interface. A Storage says
+// - UNIQUE_IDS: no two bursts in flight may share an ID; if they may, they are answered in order.
+// - CRCS: WUSER of a burst's last beat is kept with `keep_crc`, and comes back as RUSER, from `crc`.
+// - wrong: why no burst may be there, or nullptr.
+// - read, write: move a beat, and return the response.
+template <typename Ports, typename Storage>
+class Target : public AnyTarget {
+public:
+    // `name` and `number` say in messages which one it is.
+    Target(Ports ports, Storage& storage, const char* name, unsigned number, std::uint64_t seed)
+        : ports_(ports), storage_(storage), name_(name), number_(number), random_(seed) {
+        reads_.reserve(256);
+        writes_.reserve(256);
+        hide_read();
+        ports_.bvalid = 0;
+    }
+
+    // Sets the inputs of the design for this cycle.
     void drive(std::uint64_t cycle) {
         ports_.awready = addresses_.size() + writes_.size() < behaviour_.outstanding && address_willing_(random_);
         ports_.arready = reads_.size() < behaviour_.outstanding && address_willing_(random_);
@@ -64,29 +80,29 @@ public:
             ports_.bvalid = answering_ != NONE;
             if (answering_ != NONE) {
                 ports_.bid = writes_[answering_].id;
-                ports_.bresp = writes_[answering_].fails ? SLVERR : OKAY;
+                ports_.bresp = writes_[answering_].response;
             }
         }
     }
 
-    // Looks at the settled outputs of the slice in this cycle.
+    // Looks at the settled outputs of the design in this cycle.
     void sample(std::uint64_t cycle) {
         if (ports_.arvalid || read_address_.standing) {
             const Address offer{ports_.arid, ports_.araddr, ports_.arlen, ports_.arsize, ports_.arburst};
-            if (read_address_.follow(offer, ports_.arvalid, ports_.arready, number_, "ar")) take_read(offer, cycle);
+            if (follow(read_address_, offer, ports_.arvalid, ports_.arready, "ar")) take_read(offer, cycle);
         }
         if (ports_.awvalid || write_address_.standing) {
             const Address offer{ports_.awid, ports_.awaddr, ports_.awlen, ports_.awsize, ports_.awburst};
-            if (write_address_.follow(offer, ports_.awvalid, ports_.awready, number_, "aw")) take_write(offer);
+            if (follow(write_address_, offer, ports_.awvalid, ports_.awready, "aw")) take_write(offer);
         }
         if (ports_.wvalid || write_data_.standing) {
-            Beat offer;
+            Beat offer{};
             read_port<8 * BEAT_BYTES>(offer.data, ports_.wdata);
             read_port<BEAT_BYTES>(offer.strobes, ports_.wstrb);
-            offer.crc = ports_.wuser;
+            if constexpr (Storage::CRCS) offer.crc = ports_.wuser;
             offer.last = ports_.wlast;
             ++statistics.write_busy;
-            if (write_data_.follow(offer, ports_.wvalid, ports_.wready, number_, "w")) data_.push(offer);
+            if (follow(write_data_, offer, ports_.wvalid, ports_.wready, "w")) data_.push(offer);
         }
         while (!addresses_.empty() && !data_.empty()) {
             store(addresses_.front(), data_.front(), cycle);
@@ -104,23 +120,20 @@ public:
     }
 
 private:
-    static constexpr unsigned OKAY = 0, SLVERR = 2, INCR = 1;
-    static constexpr std::uint64_t SIZE = __builtin_ctz(BEAT_BYTES);
+    static constexpr unsigned INCR = 1;
+    static constexpr std::uint64_t SIZE = __builtin_ctz(BEAT_BYTES), BOUNDARY = 4096;
+    static constexpr std::size_t IDS = 256;
     static constexpr int NONE = -1;
 
     struct Burst {
         std::uint64_t id, address, beats, due, done;
         bool fails;
         std::uint64_t spoilt_beat;  // `beats` if none is
+        Response response;          // of a write
     };
 
     struct Address {
         std::uint64_t id, address, length, size, burst;
-    };
-
-    struct [[gnu::packed]] Beat {  // no padding: compared as bytes
-        std::uint8_t data[BEAT_BYTES], strobes[BEAT_BYTES / 8];
-        std::uint32_t crc, last;
     };
 
     // An offer stands unchanged until it is taken.
@@ -128,22 +141,13 @@ private:
     struct Watch {
         bool standing = false;
         Offer offered;
-
-        bool follow(const Offer& offer, bool valid, bool ready, unsigned number, const char* channel) {
-            if (standing && !valid) violation("memory %u: %svalid fell before %sready", number, channel, channel);
-            if (standing && std::memcmp(&offer, &offered, sizeof offer))
-                violation("memory %u: what %s offers changed before it was taken", number, channel);
-            standing = valid && !ready;
-            if (standing) offered = offer;
-            return valid && ready;
-        }
     };
 
-    MemoryPorts ports_;
+    Ports ports_;
+    Storage& storage_;
+    const char* name_;
     unsigned number_;
     Random random_;
-    MemoryBehaviour behaviour_{};
-    Chance address_willing_, data_willing_, answer_willing_;
     Watch<Address> read_address_, write_address_;
     Watch<Beat> write_data_;
     Ring<Burst> addresses_;  // writes whose data is not all here
@@ -151,7 +155,19 @@ private:
     std::vector<Burst> writes_, reads_;
     int reading_ = NONE, answering_ = NONE;
 
-    // The burst to answer next: one that has been begun, unless interleaving; else one that is due.
+    template <typename Offer>
+    bool follow(Watch<Offer>& watch, const Offer& offer, bool valid, bool ready, const char* channel) {
+        if (watch.standing && !valid)
+            violation("%s %u: %svalid fell before %sready", name_, number_, channel, channel);
+        if (watch.standing && std::memcmp(&offer, &watch.offered, sizeof offer))
+            violation("%s %u: what %s offers changed before it was taken", name_, number_, channel);
+        watch.standing = valid && !ready;
+        if (watch.standing) watch.offered = offer;
+        return valid && ready;
+    }
+
+    // The burst to answer next: one that has been begun, unless interleaving; else one that is due, and of its ID the
+    // oldest.
     int choose(const std::vector<Burst>& bursts, bool interleave, std::uint64_t cycle) {
         if (!interleave)
             for (std::size_t i = 0; i < bursts.size(); ++i)
@@ -159,29 +175,32 @@ private:
         if (!behaviour_.reorder) return bursts[0].due <= cycle ? 0 : NONE;
         int chosen = NONE;
         std::uint64_t seen = 0;
-        for (std::size_t i = 0; i < bursts.size(); ++i)
-            if (bursts[i].due <= cycle && random_.below(++seen) == 0) chosen = int(i);
+        std::bitset<IDS> older;  // wider IDs share places, which only keeps more in order
+        for (std::size_t i = 0; i < bursts.size(); ++i) {
+            const std::size_t id = bursts[i].id % IDS;
+            if (bursts[i].due <= cycle && !older[id] && random_.below(++seen) == 0) chosen = int(i);
+            older.set(id);
+        }
         return chosen;
     }
 
     Burst burst(const Address& offer, const char* channel) {
         const std::uint64_t beats = offer.length + 1, bytes = beats * BEAT_BYTES;
-        const char* wrong = nullptr;
-        if (offer.address % SEGMENT_BYTES) wrong = "is not aligned to a segment";
-        else if (offer.address / PAGE != (offer.address + bytes - 1) / PAGE) wrong = "crosses a page";
-        else if (bytes > SEGMENT_BYTES) wrong = "is longer than a segment";
-        else if (offer.address + bytes > CHANNEL_BYTES) wrong = "is beyond the end of memory";
+        const std::uint64_t end = offer.address / BEAT_BYTES * BEAT_BYTES + (bytes - 1);
+        const char* wrong = storage_.wrong(offer.address, bytes);
+        if (offer.address / BOUNDARY != end / BOUNDARY) wrong = "crosses a page";
+        else if (wrong) {}
         else if (offer.size != SIZE) wrong = "has beats of another size";
         else if (offer.burst != INCR) wrong = "does not increment";
         if (wrong)
-            violation("memory %u: %s burst of %llu beats at %#llx, ID %llu, %s", number_, channel,
+            violation("%s %u: %s burst of %llu beats at %#llx, ID %llu, %s", name_, number_, channel,
                       (unsigned long long)beats, (unsigned long long)offer.address, (unsigned long long)offer.id, wrong);
-        return {offer.id, offer.address, beats, 0, 0, false, beats};
+        return {offer.id, offer.address, beats, 0, 0, false, beats, OKAY};
     }
 
     void unused(const Burst& other, const Address& offer, const char* channel) {
-        if (other.id == offer.id)
-            violation("memory %u: %s burst at %#llx has ID %llu, which is in flight", number_, channel,
+        if (Storage::UNIQUE_IDS && other.id == offer.id)
+            violation("%s %u: %s burst at %#llx has ID %llu, which is in flight", name_, number_, channel,
                       (unsigned long long)offer.address, (unsigned long long)offer.id);
     }
 
@@ -207,6 +226,7 @@ private:
         for (const Burst& other : writes_) unused(other, offer, "aw");
         for (std::size_t i = 0; i < addresses_.size(); ++i) unused(addresses_[i], offer, "aw");
         taken.fails = use(wanted.writes);
+        taken.response = taken.fails ? SLVERR : OKAY;
         addresses_.push(taken);
         ++statistics.write_bursts;
         statistics.most_writes = std::max<std::uint64_t>(statistics.most_writes, addresses_.size() + writes_.size());
@@ -215,20 +235,17 @@ private:
     void store(Burst& burst, const Beat& beat, std::uint64_t cycle) {
         const bool last = burst.done == burst.beats - 1;
         if (bool(beat.last) != last)
-            violation("memory %u: WLAST is %u in beat %llu of %llu at %#llx", number_, beat.last,
+            violation("%s %u: WLAST is %u in beat %llu of %llu at %#llx", name_, number_, beat.last,
                       (unsigned long long)burst.done, (unsigned long long)burst.beats, (unsigned long long)burst.address);
-        const std::uint64_t address = burst.address + burst.done++ * BEAT_BYTES;
-        unsigned written = 0;
-        for (const std::uint8_t strobes : beat.strobes) written += __builtin_popcount(strobes);
-        if (written) {
-            Page& page = pages.make(address);
-            std::uint8_t* bytes = page.bytes + address % PAGE;
-            if (written == BEAT_BYTES) std::memcpy(bytes, beat.data, BEAT_BYTES);
-            else
-                for (unsigned i = 0; i < BEAT_BYTES; ++i)
-                    if (beat.strobes[i / 8] >> i % 8 & 1) bytes[i] = beat.data[i];
-            if (last) page.crcs[burst.address % PAGE / SEGMENT_BYTES] = beat.crc;
-        }
+        const std::uint64_t address = address_of(burst);
+        for (unsigned i = 0; i < address % BEAT_BYTES; ++i)
+            if (beat.strobes[i / 8] >> i % 8 & 1)
+                violation("%s %u: a strobe of byte %u in the first beat of the burst at %#llx", name_, number_, i,
+                          (unsigned long long)burst.address);
+        burst.response = std::max(burst.response, storage_.write(address / BEAT_BYTES * BEAT_BYTES, beat));
+        if constexpr (Storage::CRCS)
+            if (last && beat.written()) storage_.keep_crc(burst.address, beat.crc);
+        ++burst.done;
         ++statistics.write_beats;
         if (last) {
             burst.due = due(cycle);
@@ -238,21 +255,25 @@ private:
         }
     }
 
+    // Where the next beat of a burst begins: only the first may be unaligned.
+    static std::uint64_t address_of(const Burst& burst) {
+        return burst.done ? (burst.address / BEAT_BYTES + burst.done) * BEAT_BYTES : burst.address;
+    }
+
     // Offers the next beat of a read.
     void show_read(const Burst& burst) {
         const bool last = burst.done == burst.beats - 1;
-        const std::uint64_t address = burst.address + burst.done * BEAT_BYTES;
         std::uint8_t data[BEAT_BYTES];
-        pages.read(address, BEAT_BYTES, data);
+        const Response response = storage_.read(address_of(burst), data, random_);
         if (burst.done == burst.spoilt_beat) {  // in the last beat only the first byte is sure to matter
             const std::uint64_t bit = random_.below(last ? 8 : 8 * BEAT_BYTES);
             data[bit / 8] ^= std::uint8_t(1u << bit % 8);
         }
         write_port<8 * BEAT_BYTES>(ports_.rdata, data);
         ports_.rid = burst.id;
-        ports_.rresp = burst.fails ? SLVERR : OKAY;
+        ports_.rresp = burst.fails ? SLVERR : response;
         ports_.rlast = last;
-        ports_.ruser = last ? pages.crc(burst.address) : std::uint32_t(random_());
+        if constexpr (Storage::CRCS) ports_.ruser = last ? storage_.crc(burst.address) : std::uint32_t(random_());
         ports_.rvalid = 1;
     }
 
@@ -262,7 +283,7 @@ private:
         for (std::uint8_t& byte : data) byte = std::uint8_t(random_());
         write_port<8 * BEAT_BYTES>(ports_.rdata, data);
         ports_.rlast = random_() & 1;
-        ports_.ruser = std::uint32_t(random_());
+        if constexpr (Storage::CRCS) ports_.ruser = std::uint32_t(random_());
         ports_.rvalid = 0;
     }
 

@@ -1,0 +1,98 @@
+"""The system: a slice of a memory node, and a requester at each of its ports."""
+
+from amaranth import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.rtl.axi import axi4_lite
+from hw.rtl.csr.registers import ADDRESS_BITS
+from hw.rtl.gpu.layouts import issued_layout
+from hw.rtl.gpu.requester import Requester
+from hw.rtl.node.slice import Slice
+
+
+class System(wiring.Component):
+    """What software sees: registers, interrupts, and requesters that reach its memory.
+
+    Parameters
+    ----------
+    params
+        Everything.
+
+    Interface
+    ---------
+    axi : In, AXI4-Lite, one a unit
+        Registers: number 0 is the slice's, number 1 + p those of the requester at port p.
+    irq : Out(1 + ports)
+        Interrupts, a bit a unit.
+    host, hbm : Out, AXI4, one a port
+        As of `Requester`.
+    issued : Out, `valid` and `payload` of `issued_layout(params)`, one a port
+        As of `Requester`: a command goes to the node.
+    memory, log, restarting
+        As of `Slice`.
+
+    Latency and throughput
+    ----------------------
+    Those of its parts, which are connected without anything between them.
+
+    Ordering and stalls
+    -------------------
+    Ports meet in the slice only.
+
+    Reset and errors
+    ----------------
+    Reset forgets everything. A restart of the slice resets both ends of the links.
+
+    Invariants
+    ----------
+    Those of `Slice`.
+
+    Counters
+    --------
+    As the registers say.
+    """
+
+    def __init__(self, params: Params):
+        self._slice = Slice(params)
+        self._requesters = [Requester(params) for _ in range(params.tables.ports)]
+        ports, node, requester = len(self._requesters), self._slice.signature.members, self._requesters[0].signature
+        issued = wiring.Signature({"valid": Out(1), "payload": Out(issued_layout(params))})
+        super().__init__(
+            {
+                "axi": In(axi4_lite(address_bits=ADDRESS_BITS)).array(1 + ports),
+                "irq": Out(1 + ports),
+                "host": requester.members["host"].array(ports),
+                "hbm": requester.members["hbm"].array(ports),
+                "issued": Out(issued).array(ports),
+                "memory": node["memory"],
+                "log": node["log"],
+                "restarting": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.slice = node = self._slice
+        wiring.connect(m, node.axi, wiring.flipped(self.axi[0]))
+        wiring.connect(m, node.log, wiring.flipped(self.log))
+        for ours, theirs in zip(node.memory, self.memory, strict=True):
+            wiring.connect(m, ours, wiring.flipped(theirs))
+        for i, requester in enumerate(self._requesters):
+            m.submodules[f"requester_{i}"] = requester
+            wiring.connect(m, requester.link, node.links[i])
+            wiring.connect(m, requester.axi, wiring.flipped(self.axi[1 + i]))
+            wiring.connect(m, requester.host, wiring.flipped(self.host[i]))
+            wiring.connect(m, requester.hbm, wiring.flipped(self.hbm[i]))
+            m.d.comb += [
+                requester.number.eq(i),
+                requester.restarting.eq(node.restarting),
+                self.issued[i].valid.eq(requester.issued_valid),
+                self.issued[i].payload.eq(requester.issued),
+            ]
+        m.d.comb += [
+            self.irq.eq(Cat(node.irq, *(requester.irq for requester in self._requesters))),
+            self.restarting.eq(node.restarting),
+        ]
+        return m

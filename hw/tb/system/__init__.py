@@ -1,0 +1,1 @@
+"""Software for the compiled system that is less than a driver."""

@@ -1,0 +1,115 @@
+"""Rings that keep a compiled system busy for as long as one likes, without Python in the loop."""
+
+from dataclasses import dataclass, field
+
+import google_crc32c
+
+from hw.params import Params
+from hw.params import commands as c
+from hw.params.protocol import ModelState, Opcode, RingId, Status
+from hw.params.records import COMPLETION, DESCRIPTOR, PHASE
+from hw.rdl import register_map, requester_map
+from hw.tb.harness.system import SystemHarness
+from hw.tb.scoreboard import CheckError
+from hw.tb.slice.compiled import administer
+
+LOG2_ENTRIES = 12
+PATIENCE = 100_000
+"""Cycles for a command, and for the slice to be ready."""
+
+STRIDE = 1 << 32
+"""Between the addresses of the rings of a port, and of what belongs to them."""
+
+
+@dataclass
+class Ring:
+    """Ring 0 of a port; `data` is what its commands move."""
+
+    harness: SystemHarness
+    params: Params
+    port: int
+    data: bytearray
+    tail: int = 0
+    head: int = 0
+    submissions: bytearray = field(default_factory=lambda: bytearray(DESCRIPTOR.size << LOG2_ENTRIES))
+    completions: bytearray = field(default_factory=lambda: bytearray(COMPLETION.size << LOG2_ENTRIES))
+
+    def __post_init__(self) -> None:
+        for place, memory in enumerate((self.submissions, self.completions, self.data), start=1):
+            self.harness.map(self.port, place * STRIDE, memoryview(memory), writable=True)
+        self._write("SUBMISSION_HIGH", 1)
+        self._write("COMPLETION_HIGH", 2)
+        self._write("SIZE", LOG2_ENTRIES)
+        self._write("CONTROL", 1)
+
+    def put(self, opcode: Opcode, **fields: int) -> None:
+        """Write a descriptor behind those there are; its tag is its place."""
+        at = self.tail * DESCRIPTOR.size
+        self.submissions[at : at + DESCRIPTOR.size] = DESCRIPTOR.pack(
+            opcode=opcode, data=3 * STRIDE, tag=self.tail, **fields
+        )
+        self.tail = (self.tail + 1) % (1 << LOG2_ENTRIES)
+
+    def ring(self) -> None:
+        """Ring the doorbell."""
+        self._write("TAIL", self.tail)
+
+    def ask(self, opcode: Opcode, wanted: Status, **fields: int) -> dict[str, int]:
+        """Have a command done; the fields of its completion. CheckError for another status, or none."""
+        self.put(opcode, **fields)
+        self.ring()
+        at = self.head * COMPLETION.size
+        for _ in range(PATIENCE // 100):
+            found = COMPLETION.unpack(bytes(self.completions[at : at + COMPLETION.size]))
+            if found["flags"] & PHASE:
+                self.head += 1
+                self._write("HEAD", self.head)
+                if found["status"] != wanted:
+                    raise CheckError(f"{opcode.name}: {Status(found['status']).name}, expected {wanted.name}")
+                return found
+            self.harness.run(100)
+        raise CheckError(f"{opcode.name}: no completion in {PATIENCE:,} cycles")
+
+    def _write(self, name: str, value: int) -> None:
+        self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
+
+
+def busy(harness: SystemHarness, params: Params) -> list[Ring]:
+    """Bring a system into service, and give all its ports some thousand READs and WRITEs in turn.
+
+    A block as large as a frame is read whole; it is sealed, so the WRITEs come to nothing, but their data is moved.
+    Raises CheckError if the system does not do what this needs.
+    """
+    status = register_map()["STATUS"]
+    while not harness.read_register(status.offset)[0] & status.field("ready").mask:
+        if harness.cycle > PATIENCE:
+            raise CheckError(f"not ready in {PATIENCE:,} cycles")
+        harness.run(100)
+    rings = [RingId(port, 0) for port in range(params.tables.ports)]
+    for command in (
+        c.SetEpoch(1),
+        c.SetPartition(0, quota=params.frames),
+        c.SetModel(0, ModelState.LIVE),
+        *(c.Bind(ring, 0) for ring in rings),
+    ):
+        if administer(harness, command) not in (None, Status.OK):
+            raise CheckError(f"{command} was refused")
+    made = [_stored(harness, params, ring.port) for ring in rings]
+    for ring in made:
+        ring.ring()
+    return made
+
+
+def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
+    """A ring with a block of its own, and descriptors that read and write it."""
+    length = params.pools[0].frame_bytes
+    data = bytearray(i * 7 + (i >> 8) & 0xFF for i in range(length))
+    ring = Ring(harness, params, port, data)
+    session = ring.ask(Opcode.OPEN_SESSION, Status.OK)["slot"]
+    handle = ring.ask(Opcode.ALLOC, Status.GRANTED, subject=port, length=length, slot=session)["handle"]
+    ring.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
+    ring.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(bytes(data)))
+    while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
+        ring.put(Opcode.READ, subject=handle, count=params.segments(length))
+        ring.put(Opcode.WRITE, subject=handle, length=length)
+    return ring

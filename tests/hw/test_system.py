@@ -1,0 +1,49 @@
+"""The system: requesters and a slice together, compiled, with rings that are full."""
+
+from collections import Counter
+
+import pytest
+
+from hw.params.params import TINY
+from hw.params.protocol import Status
+from hw.params.records import COMPLETION, PHASE
+from hw.tb.harness import Memory
+from hw.tb.harness.system import SystemHarness
+from hw.tb.system.load import Ring, busy
+
+SEGMENTS = TINY.segments(TINY.pools[0].frame_bytes)
+LATE = Memory(latency=40, jitter=30, reorder=True, interleave=True, answer_willing=0.7, data_willing=0.7)
+
+
+def completions(ring: Ring) -> list[dict[str, int]]:
+    """Those that software has not yet looked at."""
+    size, found = COMPLETION.size, []
+    for at in range(ring.head * size, len(ring.completions), size):
+        completion = COMPLETION.unpack(bytes(ring.completions[at : at + size]))
+        if not completion["flags"] & PHASE:
+            break
+        found.append(completion)
+    return found
+
+
+@pytest.mark.parametrize("memory", [Memory(), LATE], ids=["quick", "late"])
+def test_full_rings_move_data_both_ways(memory: Memory, seed: int) -> None:
+    """READs end OK and WRITEs of sealed blocks WRITE_ONCE, each once, at every port; the data is what it was."""
+    print(f"seed {seed}")
+    harness = SystemHarness(TINY, seed=seed, memory=memory, host=memory, hbm=memory)
+    rings = busy(harness, TINY)
+    before = [bytes(ring.data) for ring in rings]
+    harness.run(10_000)
+    issued = harness.issued()
+    for ring, data in zip(rings, before, strict=True):
+        done = completions(ring)
+        found = Counter((Status(completion["status"]), completion["count"]) for completion in done)
+        assert found.keys() == {(Status.OK, SEGMENTS), (Status.WRITE_ONCE, 0)}
+        assert (
+            len(done) > 10 and abs(found[Status.OK, SEGMENTS] - found[Status.WRITE_ONCE, 0]) <= TINY.requester.commands
+        )
+        ended, sent = [each["tag"] for each in done], [each.tag for each in issued if each.port == ring.port]
+        assert sent == list(range(len(sent)))
+        assert len(set(ended)) == len(ended) and set(ended) <= set(sent[ring.head :])
+        assert len(sent) - ring.head - len(ended) <= TINY.requester.commands
+        assert ring.data == data
