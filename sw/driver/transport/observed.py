@@ -16,8 +16,11 @@ class Observer:
     def wrote(self, offset: int, value: int) -> None:
         """A register was written."""
 
-    def polled(self, arrivals: Sequence[Arrival]) -> None:
-        """The device was polled; data of READs is where it belongs."""
+    def polled(self, arrivals: Sequence[Arrival] | None) -> None:
+        """The device was polled, or took a step; data of READs is where it belongs.
+
+        None when a step found nothing, and nothing outstanding either.
+        """
 
     def counted(self) -> None:
         """The counters were read."""
@@ -54,6 +57,19 @@ class ObservedTransport(Transport):
         for observer in self._observers:
             observer.polled(arrivals)
         return arrivals
+
+    def step(self) -> list[Arrival] | None:
+        arrivals = self._inner.step()
+        for observer in self._observers:
+            observer.polled(arrivals)
+        return arrivals
+
+    def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
+        self._inner.set_timeout(timeout, ring)
+
+    @property
+    def clock(self) -> float | None:
+        return self._inner.clock
 
     def lose(self, ring: RingId) -> None:
         self._inner.lose(ring)
