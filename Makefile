@@ -13,10 +13,12 @@ BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard scripts/benches/
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-run: $(RUN) ## replay a trace through the models and write a report
+run: $(RUN) ## replay a trace on the specification, and a small one on RTL with the specification beside it
 	@mkdir -p build
 	@$(BIN)/kvnode trace generate -o build/demo.jsonl --requests 1200 --set turn_gap_s=60
 	@$(BIN)/kvnode replay build/demo.jsonl --config configs/demo.toml --out build/demo
+	@$(BIN)/kvnode trace generate -o build/small.jsonl --requests 320 --set turn_gap_s=20 --set opening_document_tokens=3000
+	@$(BIN)/kvnode replay build/small.jsonl --config configs/rtl.toml --backend rtl --out build/rtl
 
 test: $(TEST) ## every test but the nightly ones; fails too when a planned test has no result
 	@$(BIN)/pytest -n $(JOBS) --testplan

@@ -2,8 +2,8 @@
 
 Runs on the standard library alone, before anything is installed. Usage: `python3 scripts/setup.py run|test|lock`.
 
-- `run`: what the models and the command line need.
-- `test`: also the HDL tools, the tests and the documentation; needs a C++ compiler for Verilator.
+- `run`: what the models, the command line and compiled RTL need; a C++ compiler for Verilator among it.
+- `test`: also the other HDL tools, the tests and the documentation.
 - `lock`: resolves the newest allowed versions of everything in a fresh environment and rewrites `constraints.txt`.
 """
 
@@ -24,9 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 PYTHON_MIN = (3, 11)
-EXTRAS = {"run": "", "test": "[hw,test,docs]"}
+EXTRAS = {"run": "[rtl]", "test": "[hw,test,docs]"}
 TOOLS = {"g++": "g++", "make": "make", "perl": "perl"}
-"""Programs that the test set needs, with the Debian package of each."""
+"""Programs that both sets need, with the Debian package of each."""
 
 LOCK_HEADER = """\
 # Versions that set-up and CI install. Written by `python3 scripts/setup.py lock`; do not edit.
@@ -46,12 +46,10 @@ def check_machine(level: str) -> None:
         raise MissingTool(
             "Python has no ensurepip, so no virtual environment can be made (Debian package python3-venv)"
         )
-    if level == "run":
-        return
     for tool, package in TOOLS.items():
         if not shutil.which(tool):
             raise MissingTool(f"{tool} is not on PATH (Debian package {package})")
-    if not has_shared_libpython():
+    if level != "run" and not has_shared_libpython():
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise MissingTool(f"the shared library of Python {version} is missing (Debian package libpython{version})")
 

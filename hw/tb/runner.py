@@ -19,9 +19,8 @@ from cocotb_tools.runner import get_runner
 from hw.rtl.emit import Emission
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import find_verilator
+from hw.tb.verilator import BUILD, find_verilator
 
-BUILD = Path("build/sim").resolve()
 RESULTS = "results.xml"
 LOG_TAIL = 60
 """Lines of a failing run's log to show."""

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from hw.params import KvnodeError
 
+BUILD = Path("build/sim").resolve()
+"""Where everything is compiled."""
+
 OLDEST = (5, 36)
 """The oldest release that the testbenches run on."""
 

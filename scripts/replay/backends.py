@@ -21,9 +21,15 @@ def _specification(params: Params, seed: int, waves: Waves | None) -> Transport:
     return SpecificationTransport(params, seed)
 
 
+def _rtl(params: Params, seed: int, waves: Waves | None) -> Transport:
+    from scripts.replay.rtl import RtlTransport  # noqa: PLC0415 (takes the HDL tools, and a second to import)
+
+    return RtlTransport(params, seed, waves)
+
+
 Make = Callable[[Params, int, Waves | None], Transport]
 
-BACKENDS: dict[str, Make] = {"spec": _specification}
+BACKENDS: dict[str, Make] = {"spec": _specification, "rtl": _rtl}
 """Name on the command line to a function that makes the transport: of parameters, the seed of its schedule, waves."""
 
 

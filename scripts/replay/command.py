@@ -57,7 +57,7 @@ _IF_ANY = (
 @click.option("--set", "overrides", metavar="K=V", multiple=True, help="Change one parameter; may be repeated.")
 @click.option("--backend", default="spec", show_default=True, metavar="NAME", help=f"One of: {', '.join(BACKENDS)}.")
 @click.option("--limit", type=int, metavar="N", help="Replay only the first N requests.")
-@click.option("--waves", metavar="FROM:TO", help="Write the waves of these cycles (VCD).")
+@click.option("--waves", metavar="FROM:TO", help="Write the waves of these cycles (VCD); rtl.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder [default: build/replay/TRACE-PARAMETERS]."
 )

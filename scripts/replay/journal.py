@@ -25,11 +25,20 @@ STAMP_BYTES = 8
 class Issue(Protocol):
     """A requester has given the command in a slot of a ring, its descriptor's ``tag``, the tag ``link_tag``."""
 
-    cycle: int
-    port: int
-    ring: int
-    tag: int
-    link_tag: int
+    @property
+    def cycle(self) -> int: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def ring(self) -> int: ...
+
+    @property
+    def tag(self) -> int: ...
+
+    @property
+    def link_tag(self) -> int: ...
 
 
 class Harness(Protocol):
@@ -93,10 +102,10 @@ class Journal(Observer):
             self._read()
             self._news.append(Restarted())
 
-    def polled(self, arrivals: Sequence[Arrival]) -> None:
+    def polled(self, arrivals: Sequence[Arrival] | None) -> None:
         """Of what has ended nothing is logged any more: the registers had refused it, if it was not."""
         self._read()
-        ended = {it.tag for it in arrivals if isinstance(it, Completion) and it.ring == REGISTERS}
+        ended = {it.tag for it in arrivals or () if isinstance(it, Completion) and it.ring == REGISTERS}
         self._asked = [(tag, opcode) for tag, opcode in self._asked if tag not in ended]
 
     # What the device says.

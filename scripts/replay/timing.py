@@ -65,10 +65,10 @@ class Timing(Observer):
             self._sample(cycle)
         self._open[ring, tag] = command.opcode, cycle
 
-    def polled(self, arrivals: Sequence[Arrival]) -> None:
+    def polled(self, arrivals: Sequence[Arrival] | None) -> None:
         now = self._clock()
         self._sample(now)
-        for arrival in arrivals:
+        for arrival in arrivals or ():
             if isinstance(arrival, Completion) and arrival.ring != REGISTERS:
                 opcode, begin = self._open.pop((arrival.ring, arrival.tag))
                 self.spans.append(Span(arrival.ring, arrival.tag, opcode, begin, now, arrival.status))

@@ -20,7 +20,8 @@ def test_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, tool: str, packa
     monkeypatch.setattr(shutil, "which", lambda name: None if name == tool else f"/usr/bin/{name}")
     with pytest.raises(setup.MissingTool, match=re.escape(f"{tool} is not on PATH (Debian package {package})")):
         setup.check_machine("test")
-    setup.check_machine("run")
+    with pytest.raises(setup.MissingTool, match=re.escape(f"{tool} is not on PATH")):
+        setup.check_machine("run")
 
 
 def test_old_python_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +42,13 @@ def test_python_without_shared_library_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sysconfig.get_config_var", lambda name: "nowhere")
     with pytest.raises(setup.MissingTool, match=r"Debian package libpython3\.\d+"):
         setup.check_machine("test")
+    setup.check_machine("run")
+
+
+def test_what_runs_rtl_needs_no_testbench() -> None:
+    """`make run` installs less than `make test`."""
+    code = "import sys; sys.modules |= dict.fromkeys(['cocotb', 'cocotb_tools', 'vcd']); import scripts.replay.rtl"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_bad_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

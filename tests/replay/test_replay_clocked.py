@@ -120,7 +120,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, requests: int) -> None:
 
 def test_an_interrupt_while_the_specification_follows_keeps_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with_backend(monkeypatch)
-    monkeypatch.setattr(FollowingTransport, "poll", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(FollowingTransport, "step", lambda _: signal.raise_signal(signal.SIGINT))
     result = ticking()
     assert result.exit_code == 130 and "interrupted while the specification followed" in result.output
     assert stats()["complete"] and set(stats()["following"].values()) == {None}

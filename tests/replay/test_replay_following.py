@@ -82,7 +82,7 @@ def returned(run: Run, wanted: Callable[[Returned], bool]) -> tuple[Poll, int, R
         (step, at, arrival)
         for step in run.recording.steps
         if isinstance(step, Poll)
-        for at, arrival in enumerate(step.arrivals)
+        for at, arrival in enumerate(step.arrivals or ())
         if isinstance(arrival, Returned) and wanted(arrival)
     )
 
@@ -118,7 +118,7 @@ def wrong_byte(run: Run) -> None:
 def other_event(run: Run) -> None:
     """Another block was told to be evicted."""
     for step in run.recording.steps:
-        for at, it in enumerate(step.arrivals if isinstance(step, Poll) else ()):
+        for at, it in enumerate(step.arrivals or () if isinstance(step, Poll) else ()):
             if isinstance(it, Event) and not it.stored:
                 step.arrivals[at] = Event(it.port, it.fate, it.partition, it.model, it.key ^ 1, it.handle)
                 return
@@ -127,7 +127,7 @@ def other_event(run: Run) -> None:
 def silence(run: Run) -> None:
     """The last message never came."""
     for step in reversed(run.recording.steps):
-        if isinstance(step, Poll) and any(isinstance(it, Event) for it in step.arrivals):
+        if isinstance(step, Poll) and any(isinstance(it, Event) for it in step.arrivals or ()):
             step.arrivals.remove(next(it for it in reversed(step.arrivals) if isinstance(it, Event)))
             return
 

@@ -15,8 +15,7 @@ from hw.rtl.emit import Emission, emit
 from hw.rtl.layouts import CamOp
 from hw.rtl.node.cam import Cam
 from hw.tb.objcache import objcache_environment
-from hw.tb.runner import BUILD
-from hw.tb.verilator import find_verilator
+from hw.tb.verilator import BUILD, find_verilator
 
 HARNESS = Path(__file__).with_suffix(".cpp")
 

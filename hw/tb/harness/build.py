@@ -22,9 +22,8 @@ from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
 from hw.tb.objcache import objcache_environment
-from hw.tb.runner import BUILD
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import find_verilator
+from hw.tb.verilator import BUILD, find_verilator
 
 HERE = Path(__file__).resolve().parent
 HW = HERE.parent.parent

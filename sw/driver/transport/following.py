@@ -101,8 +101,11 @@ class FollowingTransport(SpecifiedTransport):
         return step
 
     def poll(self) -> list[Arrival]:
-        step = self._follow(Poll)
-        return [self._arrival(recorded) for recorded in step.arrivals]
+        return self.step() or []
+
+    def step(self) -> list[Arrival] | None:
+        arrivals = self._follow(Poll).arrivals
+        return None if arrivals is None else [self._arrival(recorded) for recorded in arrivals]
 
     def lose(self, ring: RingId) -> None:
         """Nothing: the order log says when the ring was lost."""
@@ -141,9 +144,8 @@ class FollowingTransport(SpecifiedTransport):
         completion = self._completed.pop(name, None)
         if completion is None:
             raise Diverged(f"{self._where()}: {recorded.completion} arrived, but {command} has not completed yet")
+        self._deliver(completion, into)
         self._compare(command, recorded, completion)
-        if into is not None and len(into) == completion.length:
-            into[:] = completion.data
         return completion
 
     def _message(self, recorded: Message) -> Message:

@@ -56,6 +56,7 @@ class MmioTransport(Transport):
     - ``entries``: of a ring; at first enough for all commands that a requester has in flight.
     - ``page_bytes``: map buffers in pages of this size, one by one, as memory that lies scattered.
     - ``interrupts``: without them, rings are looked at now and then.
+    - ``given``: called before the device can see a descriptor, with its ring, slot and the command's tag.
 
     ``filled`` is told of each descriptor before the device can see it: cycle, ring, its tag for the device, and the tag
     of its command.
@@ -71,10 +72,12 @@ class MmioTransport(Transport):
         entries: int | None = None,
         page_bytes: int | None = None,
         interrupts: bool = True,
+        given: Callable[[RingId, int, int], None] = lambda ring, slot, tag: None,
     ) -> None:
         self.params = params
         self.filled: Callable[[int | None, RingId, int, int], None] | None = None
         self._bus = bus
+        self._given = given
         entries = 1 << params.requester.commands.bit_length() if entries is None else check_entries(entries)
         self._flights = Flights(bus, params, page_bytes)
         self._timeouts: dict[RingId | None, float] = {None: SECONDS if bus.cycle is None else CYCLES}
@@ -208,6 +211,7 @@ class MmioTransport(Transport):
             lane.flights[slot] = flight
             if self.filled is not None:
                 self.filled(self.cycle, pair.ring, slot, flight.tag)
+            self._given(pair.ring, slot, flight.tag)
             pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
 
     def _administer(self) -> None:

@@ -16,8 +16,11 @@ class Observer:
     def wrote(self, offset: int, value: int) -> None:
         """A register was written."""
 
-    def polled(self, arrivals: Sequence[Arrival]) -> None:
-        """The device was polled; data of READs is where it belongs."""
+    def polled(self, arrivals: Sequence[Arrival] | None) -> None:
+        """The device was polled, or took a step; data of READs is where it belongs.
+
+        None when a step found nothing, and nothing outstanding either.
+        """
 
     def counted(self) -> None:
         """The counters were read."""
@@ -57,9 +60,8 @@ class ObservedTransport(Transport):
 
     def step(self) -> list[Arrival] | None:
         arrivals = self._inner.step()
-        if arrivals != []:  # that it has nothing yet is no news
-            for observer in self._observers:
-                observer.polled(arrivals or [])
+        for observer in self._observers:
+            observer.polled(arrivals)
         return arrivals
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:

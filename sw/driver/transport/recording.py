@@ -48,10 +48,10 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A poll that returned ``arrivals``, when ``until`` operations had been executed."""
+    """A poll or step that returned ``arrivals``, when ``until`` operations had been executed."""
 
     until: int
-    arrivals: list[Returned | Message]
+    arrivals: list[Returned | Message] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,10 @@ class Recorder(Observer):
     def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
         self._into[ring, tag] = into if isinstance(command, Read) else None
 
-    def polled(self, arrivals: Sequence[Arrival]) -> None:
+    def polled(self, arrivals: Sequence[Arrival] | None) -> None:
         until = self._catch_up()
-        self.recording.steps.append(Poll(until, [self._seen(arrival) for arrival in arrivals]))
+        seen = None if arrivals is None else [self._seen(arrival) for arrival in arrivals]
+        self.recording.steps.append(Poll(until, seen))
 
     def counted(self) -> None:
         self.recording.steps.append(Count(self._catch_up()))

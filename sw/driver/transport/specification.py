@@ -67,11 +67,7 @@ class SpecificationTransport(SpecifiedTransport):
         arrived, self._arrived = self._arrived, []
         for arrival in arrived:
             if isinstance(arrival, Completion):
-                into = self._into.pop((arrival.ring, arrival.tag), None)
-                if into is not None and len(into) == arrival.length:
-                    into[:] = arrival.data
-                elif into is not None and len(into) < arrival.length:
-                    arrival.status, arrival.count, arrival.length, arrival.data = Status.RANGE, 0, 0, b""
+                self._deliver(arrival, self._into.pop((arrival.ring, arrival.tag), None))
         return arrived
 
     def step(self) -> list[Arrival] | None:

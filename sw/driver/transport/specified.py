@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections import Counter
 from operator import attrgetter
 
-from hw.params.commands import Command, SetEpoch
+from hw.params.commands import Command, Completion, SetEpoch
 from hw.params.params import Params
 from hw.params.protocol import FrameState, Status
 from pymodel.spec import Slice
@@ -41,6 +41,16 @@ class SpecifiedTransport(Transport):
     @abstractmethod
     def _forget(self) -> None:
         """Have the slice restarted now."""
+
+    @staticmethod
+    def _deliver(completion: Completion, into: memoryview | None) -> None:
+        """Put the data of a READ where it belongs: RANGE if it is longer than that."""
+        if into is None:
+            return
+        if len(into) == completion.length:
+            into[:] = completion.data
+        elif len(into) < completion.length:
+            completion.status, completion.count, completion.length, completion.data = Status.RANGE, 0, 0, b""
 
     def read_register(self, offset: int) -> int:
         return self._registers.read(offset)
