@@ -46,6 +46,7 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
         context.place.address.eq(descriptor.data),
         context.place.scattered.eq(descriptor.flags.scattered),
         context.place.page_shift.eq(descriptor.page_shift),
+        context.room.eq(descriptor.length),
         context.results.eq(descriptor.results),
         context.refused.eq(invalid | (write & (descriptor.length > largest))),
         context.refusal.eq(Mux(invalid, Status.INVALID, Status.RANGE)),

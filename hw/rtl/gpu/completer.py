@@ -99,7 +99,7 @@ class Completer(wiring.Component):
                 out.address.eq(self.completion),
                 out.token.eq(done.number),
                 out.record.handle.eq(Mux(outcome.named, outcome.handle.as_value(), 0)),
-                out.record.slot.eq(Mux(outcome.given, outcome.slot.as_value(), 0)),
+                out.record.slot.eq(outcome.slot),
                 out.record.tag.eq(done.tag),
                 out.record.count.eq(counts),
                 out.record.items.eq(done.items),

@@ -16,6 +16,7 @@ from hw.rtl.gpu.layouts import (
     context_bits,
     ended_layout,
     place_layout,
+    placed_layout,
 )
 from hw.rtl.gpu.rings import EVENT
 
@@ -49,7 +50,7 @@ class Contexts(wiring.Component):
         The node has answered.
     data_tag, data_known : In and Out
         Whether the data with this tag is of a READ under way.
-    placing, placing_segment, place, first, known, mute : In and Out, the parts of `target_layout()`
+    placing, placing_segment, place, first, room, known, mute : In and Out, the parts of `target_layout()`
         Where the data of a context goes. It is `mute` if its ring does not run, or the READ has no such segment.
     issued, acknowledged, ended : In, always-ready streams of a `Placer`
     recorded : In, stream of `acknowledgement_layout(params)`, always ready
@@ -113,11 +114,12 @@ class Contexts(wiring.Component):
                 "placing_segment": In(ITEM_BITS),
                 "place": Out(place_layout()),
                 "first": Out(ITEM_BITS),
+                "room": Out(32),
                 "known": Out(1),
                 "mute": Out(1),
                 "issued": In(stream.Signature(number, always_ready=True)),
                 "acknowledged": acknowledgements,
-                "ended": acknowledgements,
+                "ended": In(stream.Signature(placed_layout(params), always_ready=True)),
                 "recorded": acknowledgements,
                 "done": Out(stream.Signature(ended_layout(params))),
                 "released": acknowledgements,
@@ -174,14 +176,15 @@ class Contexts(wiring.Component):
             self.data_known.eq(self._known(used, uses, self.data_tag) & Array(reads)[self.data_tag[:number]]),
             self.place.eq(by_data.data.place),
             self.first.eq(by_data.data.segment),
+            self.room.eq(by_data.data.room),
             self.known.eq(in_use[self.placing]),
             beyond.eq((self.placing_segment - by_data.data.segment)[:ITEM_BITS] >= by_data.data.count),
             self.mute.eq(~(self.running >> by_data.data.ring)[0] | beyond),
         ]
 
-        done, invalid, abandoned = self._wait(m, used, reads, now, picked)
+        done, invalid, longer, abandoned = self._wait(m, used, reads, now, picked)
         self._pick(m, done, picked)
-        self._end(m, by_end.data, picked, invalid, abandoned)
+        self._end(m, by_end.data, picked, invalid, longer, abandoned)
         self._count(m, now, picked)
         return m
 
@@ -194,14 +197,14 @@ class Contexts(wiring.Component):
 
     def _wait(
         self, m: Module, used: Signal, reads: Signal, now: Signal, picked: Signal
-    ) -> tuple[Signal, Signal, Signal]:
+    ) -> tuple[Signal, Signal, Signal, Signal]:
         """Keep what each command waits for.
 
         Returns, a bit a context, the commands that wait for nothing and are not done yet, those of whose data memory
-        has refused some, and those that end without the node.
+        has refused some, those whose data had no room, and those that end without the node.
         """
         commands = len(used)
-        done, invalid, abandoned = Signal(commands), Signal(commands), Signal(commands)
+        done, invalid, longer, abandoned = (Signal(commands) for _ in range(4))
         answer = self.answer
 
         def at(number: Value, valid: Value, i: int) -> Value:
@@ -235,6 +238,7 @@ class Contexts(wiring.Component):
                     ended.eq(0),
                     taken.eq(0),
                     invalid[i].eq(0),
+                    longer[i].eq(0),
                     abandoned[i].eq(0),
                 ]
             with m.Else():
@@ -248,7 +252,7 @@ class Contexts(wiring.Component):
                 with m.If(ack("sent", i) | ack("moved", i)):
                     m.d.sync += sent.eq(1)
                 with m.If(ack("ended", i)):
-                    m.d.sync += ended.eq(1)
+                    m.d.sync += [ended.eq(1), longer[i].eq(self.ended.payload.longer)]
                 with m.If(at(picked, self.done.valid & self.done.ready, i)):
                     m.d.sync += taken.eq(1)
                 with m.If(ack("released", i)):
@@ -256,7 +260,7 @@ class Contexts(wiring.Component):
                 for port in ("sent", "moved", "acknowledged", "ended"):
                     with m.If(ack(port, i) & getattr(self, port).payload.error):
                         m.d.sync += invalid[i].eq(1)
-        return done, invalid, abandoned
+        return done, invalid, longer, abandoned
 
     def _pick(self, m: Module, done: Signal, picked: Signal) -> None:
         """Pick one command after the other of those that are `done`; what is picked stays so until it is taken."""
@@ -270,8 +274,18 @@ class Contexts(wiring.Component):
         with m.Else():
             m.d.sync += [load.eq(done.any()), picked.eq(chosen)]
 
-    def _end(self, m: Module, row: data.View, picked: Signal, invalid: Signal, abandoned: Signal) -> None:
+    def _end(
+        self, m: Module, row: data.View, picked: Signal, invalid: Signal, longer: Signal, abandoned: Signal
+    ) -> None:
         """Keep how the node says that each command has ended, and say how the one that is picked did."""
+        m.submodules.lengths = lengths = memory.Memory(shape=32, depth=len(invalid), init=[])
+        write_length, length = lengths.write_port(), lengths.read_port(domain="comb")
+        m.d.comb += [
+            write_length.en.eq(self.ended.valid),
+            write_length.addr.eq(self.ended.payload.token),
+            write_length.data.eq(self.ended.payload.length),
+            length.addr.eq(picked),
+        ]
         m.submodules.outcomes = outcomes = memory.Memory(shape=OUTCOME, depth=len(invalid), init=[])
         write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
         done, alone = self.done.payload, row.refused | abandoned.bit_select(picked, 1)
@@ -286,9 +300,15 @@ class Contexts(wiring.Component):
             *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup", "count")),
             done.outcome.eq(read.data),
         ]
+        brought = row.read & (read.data.status == Status.OK)
+        with m.If(~read.data.given):
+            m.d.sync += done.outcome.slot.eq(Mux(brought, length.data, 0))
+        with m.If(brought & longer.bit_select(picked, 1)):
+            m.d.sync += done.outcome.status.eq(Status.RANGE)
         with m.If(alone):
             m.d.sync += [
                 done.outcome.status.eq(Mux(row.refused, row.refusal, Status.UNAVAILABLE)),
+                done.outcome.slot.eq(0),
                 done.outcome.named.eq(0),
                 done.outcome.given.eq(0),
             ]

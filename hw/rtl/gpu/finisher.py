@@ -39,7 +39,7 @@ class Finisher(wiring.Component):
     Reset and errors
     ----------------
     Reset forgets what is in hand. An answer to no command, and a result of a key that the command does not have, are
-    dropped; nothing is written for a ring that does not run.
+    dropped; nothing is written for a ring that does not run. What ends a LOOKUP before a key is no result of that key.
 
     Invariants
     ----------
@@ -81,8 +81,9 @@ class Finisher(wiring.Component):
             response.eq(words.as_value()),
             final.eq(part == parts - 1),
         ]
-        free, taken, writes = Signal(), Signal(), Signal()
+        free, taken, writes, of_key = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
+            of_key.eq(response.status.matches(Status.HIT, Status.MISS, Status.PENDING)),
             free.eq(~self.results.valid | self.results.ready),
             self.flits.ready.eq(~final | free),
             taken.eq(self.flits.valid & self.flits.ready),
@@ -91,7 +92,7 @@ class Finisher(wiring.Component):
             answer.context.eq(flit.tag),
             answer.complete.eq(response.complete),
             answer.streamed.eq(response.streamed),
-            answer.counted.eq(context.lookup & (response.item < context.count)),
+            answer.counted.eq(context.lookup & (response.item < context.count) & of_key),
             answer.hit.eq(response.status == Status.HIT),
             answer.written.eq((self.running >> context.ring)[0]),
             answer.outcome.status.eq(response.outcome),

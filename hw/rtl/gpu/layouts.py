@@ -105,11 +105,20 @@ def move_layout(params: Params) -> data.StructLayout:
 def target_layout() -> data.StructLayout:
     """Return the layout of where the data of the READ goes that a flit belongs to.
 
-    - `place`: of segment number `segment` of the block.
+    - `place`: of segment number `segment` of the block; `room`: bytes that there are from there on.
     - `known`: there is such a READ.
     - `mute`: none of its data is to be written any more.
     """
-    return data.StructLayout({"place": place_layout(), "segment": ITEM_BITS, "known": 1, "mute": 1})
+    return data.StructLayout({"place": place_layout(), "segment": ITEM_BITS, "room": 32, "known": 1, "mute": 1})
+
+
+def placed_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the end of a READ's data.
+
+    - `error`: a segment was dropped, because its page is in error.
+    - `length`: the bytes of all its segments; `longer`: some of them had no room, and were not written.
+    """
+    return data.StructLayout({"token": context_bits(params), "error": 1, "longer": 1, "length": 32})
 
 
 def issued_layout(params: Params) -> data.StructLayout:
@@ -126,6 +135,7 @@ CONTEXT = data.StructLayout(
         "count": ITEM_BITS,
         "segment": ITEM_BITS,
         "place": place_layout(),
+        "room": 32,
         "results": ADDRESS_BITS,
         "refused": 1,
         "refusal": STATUS_BITS,
@@ -133,7 +143,7 @@ CONTEXT = data.StructLayout(
 )
 """What stays of a descriptor as long as its command is under way.
 
-- `tag`: software's. `segment`: of READ, the first one. `place`: of its data.
+- `tag`: software's. `segment`: of READ, the first one. `place`: of its data; `room`: the bytes that READ may bring.
 - `lookup`: it is a LOOKUP, of `count` keys, whose results go to `results`; else `count` are the segments that it is
   about. `read`: it is a READ.
 - `refused`: the node does not see it; it ends with the status `refusal`.

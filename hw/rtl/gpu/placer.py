@@ -14,6 +14,7 @@ from hw.rtl.gpu.layouts import (
     context_bits,
     found_layout,
     memory_write,
+    placed_layout,
     target_layout,
     walk_layout,
 )
@@ -50,9 +51,8 @@ class Placer(wiring.Component):
         A burst of this READ will be acknowledged.
     acknowledged : Out, stream of `acknowledgement_layout(params)`, always ready
         Memory has a burst of the READ of context `token`, or has refused it.
-    ended : Out, stream of `acknowledgement_layout(params)`, always ready
-        The last flit of this READ was taken; its last burst is `issued` in the same cycle at the latest. `error`: a
-        segment was dropped, because its page is in error.
+    ended : Out, stream of `placed_layout(params)`, always ready
+        The last flit of this READ was taken; its last burst is `issued` in the same cycle at the latest.
 
     Latency and throughput
     ----------------------
@@ -67,7 +67,7 @@ class Placer(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets all; memory and walker have to be reset too. A segment whose page is in error, or that is `mute` when
+    Reset forgets all; memory and walker have to be reset too. Bytes that have no `room` are not written. A segment whose page is in error, or that is `mute` when
     its first flit is there, is dropped; so are flits that are not `known`, and they end nothing.
 
     Invariants
@@ -81,7 +81,6 @@ class Placer(wiring.Component):
 
     def __init__(self, params: Params):
         self._params = params
-        acknowledgements = Out(stream.Signature(acknowledgement_layout(params), always_ready=True))
         super().__init__(
             {
                 "flits": In(stream.Signature(flit_layout(params))),
@@ -91,8 +90,8 @@ class Placer(wiring.Component):
                 "found": In(stream.Signature(found_layout())),
                 "axi": Out(memory_write(params, id_bits=context_bits(params))),
                 "issued": Out(stream.Signature(context_bits(params), always_ready=True)),
-                "acknowledged": acknowledgements,
-                "ended": acknowledgements,
+                "acknowledged": Out(stream.Signature(acknowledgement_layout(params), always_ready=True)),
+                "ended": Out(stream.Signature(placed_layout(params), always_ready=True)),
             }
         )
 
@@ -100,11 +99,12 @@ class Placer(wiring.Component):
         m = Module()
         flit, target, found = self.flits.payload, self.target, self.found
         start, move, pad, drop = (Signal(name=name) for name in ("start", "move", "pad", "drop"))
-        address_free, beat_free, whole = self._write(m, start, move, pad)
+        number, room = Signal(ITEM_BITS), Signal(32)
+        address_free, beat_free, whole, length = self._write(m, start, move, pad, number, room)
 
         # A walk is under way, or its answer is held: of the next segment of the READ with this tag.
         asked, asked_tag = Signal(), Signal.like(flit.tag)
-        number, unwanted, mine = Signal(ITEM_BITS), Signal(), Signal()
+        unwanted, mine = Signal(), Signal()
         m.d.comb += [
             self.context.eq(flit.tag),
             self.flits.ready.eq(move | drop),
@@ -123,8 +123,11 @@ class Placer(wiring.Component):
                 self.walks.payload.segment.eq(segment),
             ]
 
-        failed = Signal(1 << len(self.context))
-        its_failed = failed.bit_select(self.context, 1)
+        failed, longer = Signal(1 << len(self.context)), Signal(1 << len(self.context))
+        its_failed, its_longer = (each.bit_select(self.context, 1) for each in (failed, longer))
+        over = Signal()
+        m.d.comb += over.eq(its_longer | (move & (flit.count > room)))
+        m.d.sync += its_longer.eq(over)
         with m.If(self.walks.ready):
             m.d.sync += self.walks.valid.eq(0)
         with m.FSM():
@@ -170,24 +173,36 @@ class Placer(wiring.Component):
         ends = Signal()
         m.d.comb += ends.eq((move | drop) & flit.last & flit.end & target.known)
         with m.If(ends):
-            m.d.sync += its_failed.eq(0)
-        self._tell(m, start, ends, its_failed)
+            m.d.sync += [its_failed.eq(0), its_longer.eq(0)]
+        self._tell(m, start, ends)
+        m.d.sync += [
+            self.ended.payload.error.eq(its_failed),
+            self.ended.payload.longer.eq(over),
+            self.ended.payload.length.eq(length),
+        ]
         return m
 
-    def _write(self, m: Module, start: Value, move: Value, pad: Value) -> tuple[Value, Value, Value]:
-        """Begin a burst, write the flit, or nothing.
+    def _write(
+        self, m: Module, start: Value, move: Value, pad: Value, number: Value, room: Signal
+    ) -> tuple[Value, Value, Value, Value]:
+        """Begin a burst, write the flit as far as there is `room`, or nothing.
 
-        Return whether an address, and a beat, can go out, and whether that beat is the last of the burst.
+        Drive `room`: the bytes that there is room for from this flit on, of segment `number` of its READ. Return
+        whether an address, and a beat, can go out, whether that beat is the last of the burst, and the bytes of the
+        READ up to the end of the flit.
         """
         params, axi, flit = self._params, self.axi, self.flits.payload
         beat_bytes = params.memory.beat_bytes
         beat = Signal(range(params.segment_beats))
         address_free, beat_free, whole = Signal(), Signal(), Signal()
-        strobes = Cat(i < flit.count for i in range(beat_bytes))
+        before = Signal(ITEM_BITS + exact_log2(params.memory.segment_bytes))
+        strobes = Cat((i < flit.count) & (i < room) for i in range(beat_bytes))
         m.d.comb += [
             address_free.eq(~axi.awvalid | axi.awready),
             beat_free.eq(~axi.wvalid | axi.wready),
             whole.eq(beat == params.segment_beats - 1),
+            before.eq((number << exact_log2(params.memory.segment_bytes)) | (beat << exact_log2(beat_bytes))),
+            room.eq(Mux(self.target.room > before, self.target.room - before, 0)),
             axi.awlen.eq(params.segment_beats - 1),
             axi.awsize.eq(exact_log2(beat_bytes)),
             axi.awburst.eq(Burst.INCR),
@@ -206,9 +221,9 @@ class Placer(wiring.Component):
             ]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        return address_free, beat_free, whole
+        return address_free, beat_free, whole, before + flit.count
 
-    def _tell(self, m: Module, start: Value, ends: Value, failed: Value) -> None:
+    def _tell(self, m: Module, start: Value, ends: Value) -> None:
         """Say which READ has a burst under way, has one less, or has all its data."""
         m.d.comb += self.axi.bready.eq(1)
         m.d.sync += [
@@ -219,5 +234,4 @@ class Placer(wiring.Component):
             self.acknowledged.payload.error.eq(is_error(self.axi.bresp)),
             self.ended.valid.eq(ends),
             self.ended.payload.token.eq(self.context),
-            self.ended.payload.error.eq(failed),
         ]

@@ -273,6 +273,7 @@ class Requester(wiring.Component):
             cutoff.data_known.eq(contexts.data_known),
             placer.target.place.eq(contexts.place),
             placer.target.segment.eq(contexts.first),
+            placer.target.room.eq(contexts.room),
             placer.target.known.eq(contexts.known | cutoff.cutting),
             placer.target.mute.eq(contexts.mute | cutoff.cutting),
             contexts.cutting.eq(cutoff.cutting),
