@@ -29,7 +29,8 @@ class RtlTransport(ClockedTransport):
             bus.harness.trace(waves.begin, waves.end)
         harness = bus.harness
         journal = Journal(harness)
-        device = MmioTransport(params, bus, given=lambda *slot: journal.filled(harness.cycle, *slot))
+        device = MmioTransport(params, bus)
+        device.filled = journal.filled
         super().__init__(
             device,
             journal.news,

@@ -3,12 +3,12 @@
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, exact_log2
+from amaranth.utils import exact_log2
 
 from hw.params import Params
 from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, is_error
-from hw.rtl.gpu.layouts import acknowledgement_layout, context_bits, memory_write, write_beat_layout, write_layout
+from hw.rtl.gpu.layouts import acknowledgement_layout, memory_write, write_beat_layout, write_layout
 from hw.rtl.queue import Queue
 
 AHEAD = 4
@@ -63,7 +63,7 @@ class HostWriter(wiring.Component):
     def __init__(self, params: Params, *, clients: int):
         self._params = params
         self._clients = clients
-        self._id = data.StructLayout({"client": bits_for(clients - 1), "token": context_bits(params)})
+        self._id = host_id_layout(params, clients)
         super().__init__(
             {
                 "bursts": In(stream.Signature(write_layout(params))).array(clients),

@@ -46,6 +46,11 @@ def memory_write(params: Params, *, id_bits: int) -> wiring.Signature:
     return axi4_write(address_bits=ADDRESS_BITS, data_bits=beat, id_bits=id_bits, user_bits=0)
 
 
+def host_id_layout(params: Params, clients: int) -> data.StructLayout:
+    """Return the layout of an AWID of a `HostWriter`."""
+    return data.StructLayout({"client": bits_for(clients - 1), "token": context_bits(params)})
+
+
 def place_layout() -> data.StructLayout:
     """Return the layout of where the data of a WRITE or READ is.
 

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from hw.params import Params
 from hw.params.protocol import PORT_BITS
@@ -21,7 +22,15 @@ from hw.rtl.gpu.fetcher import Fetcher
 from hw.rtl.gpu.finisher import Finisher
 from hw.rtl.gpu.host_reader import HostReader
 from hw.rtl.gpu.host_writer import HostWriter
-from hw.rtl.gpu.layouts import COMPLETION, EVENT, issued_layout
+from hw.rtl.gpu.layouts import (
+    COMPLETION,
+    EVENT,
+    context_bits,
+    host_id_layout,
+    issued_layout,
+    memory_read,
+    memory_write,
+)
 from hw.rtl.gpu.mover import Mover
 from hw.rtl.gpu.page_walker import PageWalker
 from hw.rtl.gpu.placer import Placer
@@ -29,6 +38,10 @@ from hw.rtl.gpu.record_writer import RecordWriter
 from hw.rtl.gpu.rings import Rings
 from hw.rtl.gpu.sender import Sender
 from hw.rtl.shared import shared
+
+READERS, WRITERS = 4, 3
+"""Who reads host memory: descriptors, keys, lists of pages for writing and for reading; who writes it: results,
+completions, events."""
 
 
 @shared
@@ -85,17 +98,13 @@ class Requester(wiring.Component):
 
     def __init__(self, params: Params):
         self._params = params
-        self._reader, self._writer = HostReader(params, clients=4), HostWriter(params, clients=3)
-        self._mover, self._placer = Mover(params), Placer(params)
-        self._rings, self._contexts, self._events = Rings(params), Contexts(params), Events(params)
-        self._fetcher, self._sender = Fetcher(params), Sender(params)
-        self._finisher, self._completer, self._cutoff = Finisher(params), Completer(params), Cutoff(params)
+        writer_bits, reader_bits = host_id_layout(params, WRITERS).size, bits_for(READERS - 1)
         super().__init__(
             {
                 "number": In(PORT_BITS),
                 "link": Out(link(params)),
-                "host": Out(axi4(self._writer.axi.signature, self._reader.axi.signature)),
-                "hbm": Out(axi4(self._placer.axi.signature, self._mover.axi.signature)),
+                "host": Out(axi4(memory_write(params, id_bits=writer_bits), memory_read(params, id_bits=reader_bits))),
+                "hbm": Out(axi4(memory_write(params, id_bits=context_bits(params)), memory_read(params, id_bits=1))),
                 "axi": In(axi4_lite(address_bits=ADDRESS_BITS)),
                 "irq": Out(1),
                 "issued_valid": Out(1),
@@ -105,8 +114,13 @@ class Requester(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.control = control = RequesterControl(self._params)
+        m, params = Module(), self._params
+        self._reader, self._writer = HostReader(params, clients=READERS), HostWriter(params, clients=WRITERS)
+        self._mover, self._placer = Mover(params), Placer(params)
+        self._rings, self._contexts, self._events = Rings(params), Contexts(params), Events(params)
+        self._fetcher, self._sender = Fetcher(params), Sender(params)
+        self._finisher, self._completer, self._cutoff = Finisher(params), Completer(params), Cutoff(params)
+        m.submodules.control = control = RequesterControl(params)
         m.submodules.rings = self._rings
         m.submodules.contexts = self._contexts
         m.submodules.events = self._events
