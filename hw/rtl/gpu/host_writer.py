@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from hw.params import Params
 from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, is_error
-from hw.rtl.gpu.layouts import acknowledgement_layout, memory_write, write_beat_layout, write_layout
+from hw.rtl.gpu.layouts import acknowledgement_layout, host_id_layout, memory_write, write_beat_layout, write_layout
 from hw.rtl.queue import Queue
 
 AHEAD = 4
