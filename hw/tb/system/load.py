@@ -110,6 +110,6 @@ def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
     ring.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
     ring.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(bytes(data)))
     while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
-        ring.put(Opcode.READ, subject=handle, count=params.segments(length))
+        ring.put(Opcode.READ, subject=handle, count=params.segments(length), length=length)
         ring.put(Opcode.WRITE, subject=handle, length=length)
     return ring
