@@ -7,10 +7,19 @@ import pytest
 from hw.params.params import TINY
 from hw.params.protocol import Status
 from hw.params.records import COMPLETION, PHASE
+from hw.rtl.emit import emit
+from hw.rtl.system import System
 from hw.tb.harness import Memory
 from hw.tb.harness.system import SystemHarness
+from hw.tb.mutate import mutate
+from hw.tb.scoreboard import CheckError
 from hw.tb.system.load import Ring, busy
 
+MUTANTS = {
+    "requesters_reach_each_others_memory": ("wiring.flipped(self.hbm[i])", "wiring.flipped(self.hbm[i - 1])"),
+    "what_is_issued_is_told_of_another_port": ("self.issued[i].valid", "self.issued[i - 1].valid"),
+    "registers_of_another_port": ("wiring.flipped(self.axi[1 + i])", "wiring.flipped(self.axi[-1 - i])"),
+}
 SEGMENTS = TINY.segments(TINY.pools[0].frame_bytes)
 LATE = Memory(latency=40, jitter=30, reorder=True, interleave=True, answer_willing=0.7, data_willing=0.7)
 
@@ -30,7 +39,19 @@ def completions(ring: Ring) -> list[dict[str, int]]:
 def test_full_rings_move_data_both_ways(memory: Memory, seed: int) -> None:
     """READs end OK and WRITEs of sealed blocks WRITE_ONCE, each once, at every port; the data is what it was."""
     print(f"seed {seed}")
-    harness = SystemHarness(TINY, seed=seed, memory=memory, host=memory, hbm=memory)
+    play(SystemHarness(TINY, seed=seed, memory=memory, host=memory, hbm=memory))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_connection_is_found(name: str) -> None:
+    emission = emit(mutate(System, *MUTANTS[name])(TINY), "system")
+    with pytest.raises((AssertionError, CheckError)):
+        play(SystemHarness(TINY, emission=emission))
+
+
+def play(harness: SystemHarness) -> None:
+    """Keep rings busy for a while, and judge what came of it."""
     rings = busy(harness, TINY)
     before = [bytes(ring.data) for ring in rings]
     harness.run(10_000)
@@ -38,10 +59,9 @@ def test_full_rings_move_data_both_ways(memory: Memory, seed: int) -> None:
     for ring, data in zip(rings, before, strict=True):
         done = completions(ring)
         found = Counter((Status(completion["status"]), completion["count"]) for completion in done)
-        assert found.keys() == {(Status.OK, SEGMENTS), (Status.WRITE_ONCE, 0)}
-        assert (
-            len(done) > 10 and abs(found[Status.OK, SEGMENTS] - found[Status.WRITE_ONCE, 0]) <= TINY.requester.commands
-        )
+        reads, writes = (Status.OK, SEGMENTS), (Status.WRITE_ONCE, 0)
+        assert found.keys() == {reads, writes}
+        assert len(done) > 10 and abs(found[reads] - found[writes]) <= TINY.requester.commands
         ended, sent = [each["tag"] for each in done], [each.tag for each in issued if each.port == ring.port]
         assert sent == list(range(len(sent)))
         assert len(set(ended)) == len(ended) and set(ended) <= set(sent[ring.head :])

@@ -103,13 +103,13 @@ def busy(harness: SystemHarness, params: Params) -> list[Ring]:
 def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
     """A ring with a block of its own, and descriptors that read and write it."""
     length = params.pools[0].frame_bytes
-    data = bytearray(i * 7 + (i >> 8) & 0xFF for i in range(length))
+    data = bytearray(i * 7 + (i >> 8) + port & 0xFF for i in range(length))
     ring = Ring(harness, params, port, data)
     session = ring.ask(Opcode.OPEN_SESSION, Status.OK)["slot"]
     handle = ring.ask(Opcode.ALLOC, Status.GRANTED, subject=port, length=length, slot=session)["handle"]
     ring.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
     ring.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(bytes(data)))
     while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
-        ring.put(Opcode.READ, subject=handle, count=params.segments(length))
+        ring.put(Opcode.READ, subject=handle, count=params.segments(length), length=length)
         ring.put(Opcode.WRITE, subject=handle, length=length)
     return ring
