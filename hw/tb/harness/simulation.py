@@ -98,7 +98,7 @@ class Simulation:
         """Bytes of an entry of the order log, a packed `log_layout()`."""
         self._library = _load(build_library(params, emission, waves=waves is not None))
         _declare(self._library, self._API)
-        self._harness = ctypes.c_void_p(self._library.harness_new(seed & (1 << 64) - 1))
+        self._pointer = ctypes.c_void_p(self._library.harness_new(seed & (1 << 64) - 1))
         self.log_willing = 1.0
         if waves is not None:
             self._library.harness_open_waves(self._harness, str(waves).encode())
@@ -108,9 +108,15 @@ class Simulation:
 
     def close(self) -> None:
         """End the simulation, and the waves."""
-        if getattr(self, "_harness", None):
-            self._library.harness_delete(self._harness)
-            self._harness = ctypes.c_void_p()
+        if getattr(self, "_pointer", None):
+            self._library.harness_delete(self._pointer)
+            self._pointer = ctypes.c_void_p()
+
+    @property
+    def _harness(self) -> ctypes.c_void_p:
+        if not self._pointer:
+            raise HarnessError("the harness is closed, expected one that runs")
+        return self._pointer
 
     @property
     def memory(self) -> Memory:

@@ -75,6 +75,7 @@ class MmioTransport(Transport):
         given: Callable[[RingId, int, int], None] = lambda ring, slot, tag: None,
     ) -> None:
         self.params = params
+        self._closed = False
         self.filled: Callable[[int | None, RingId, int, int], None] | None = None
         self._bus = bus
         self._given = given
@@ -148,6 +149,9 @@ class MmioTransport(Transport):
 
     def close(self) -> None:
         """Take the rings out of service and unmap all memory; what is under way has no completion any more."""
+        if self._closed:
+            return
+        self._closed = True
         for queue in self._queues:
             queue.disable()
         for unit in self._units:
