@@ -93,6 +93,21 @@ class Commands:
             self._with_data(submission, fault)
         return submission
 
+    def look_up(self, number: int) -> Submission:
+        """Return a LOOKUP of some keys."""
+        return self._invent(number, Opcode.LOOKUP)
+
+    def read(self, number: int) -> Submission:
+        """Return a READ of some segments."""
+        return self._invent(number, Opcode.READ)
+
+    def _invent(self, number: int, opcode: Opcode) -> Submission:
+        while True:
+            submission = self.invent(number)
+            if submission.fields["opcode"] == opcode and submission.fields["count"]:
+                return submission
+            self.forget(submission)
+
     def _with_keys(self, submission: Submission, fault: bool) -> None:
         rng, fields = self.random, submission.fields
         fields["count"] = count = rng.choice([0, 1, rng.randint(2, KEYS), KEYS])
@@ -252,6 +267,7 @@ class Commands:
             }
             if got != expected:
                 raise CheckError(f"result {i} is {got}, expected {expected}")
-        if set(self.host.get(where + 32 * len(results), 32 * (submission.fields["count"] - len(results)))) > {0xA5}:
+        rest = self.host.get(where + 32 * len(results), 32 * (submission.fields["count"] - len(results)))
+        if rest.strip(b"\xa5"):
             raise CheckError(f"more is written than {len(results)} results")
         return len(results)

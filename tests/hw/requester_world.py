@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.sim import SimulatorContext
 
 from hw.params import records
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import Status
 from hw.rdl import requester_map
 from hw.rtl.gpu.requester import Requester
 from hw.tb.scoreboard import CheckError
@@ -24,6 +24,7 @@ PATIENCE = 1500
 
 Access = tuple[str, int] | tuple[str, int, int] | None
 Software = Generator[Access, Any, None]
+Make = Callable[[Commands, int], Submission]
 
 
 @dataclass(eq=False)
@@ -100,14 +101,6 @@ class World:
         yield from self.write(f"{name}CONTROL", 1)
         yield from self.write(f"{name}SIZE", log2_entries, okay=False)
 
-    def look_up(self, number: int) -> Submission:
-        """Return a LOOKUP of some keys."""
-        while True:
-            submission = self.commands.invent(number)
-            if submission.fields["opcode"] == Opcode.LOOKUP and submission.fields["count"]:
-                return submission
-            self.commands.forget(submission)
-
     def overrun(self) -> "World":
         """Submit more than there is room for completions, of which none is consumed for long."""
 
@@ -122,9 +115,9 @@ class World:
 
         return self.play(software())
 
-    def put(self, number: int, make: Callable[[int], Submission] | None = None) -> Submission:
+    def put(self, number: int, make: Make = Commands.invent) -> Submission:
         ring = self.rings[number]
-        submission = (make or self.commands.invent)(number)
+        submission = make(self.commands, number)
         at = ring.submission + 64 * (ring.submitted % ring.entries)
         self.host.put(at, records.DESCRIPTOR.pack(**submission.fields))
         ring.submitted += 1

@@ -1,5 +1,5 @@
 """A requester between a model of host memory and a model of a node: random commands on several rings, and everything
-that can go wrong on either side."""
+that can go wrong on either side. Some beat sizes, and most mutants, are for the nights."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hw.params import records
+from hw.rtl.fabric import Channel
 from hw.rtl.gpu import contexts, requester, rings
 from hw.rtl.gpu.completer import Completer
 from hw.rtl.gpu.contexts import Contexts
@@ -16,11 +17,11 @@ from hw.rtl.gpu.ring import Ring
 from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
-from tests.hw.requester_commands import KEYS
-from tests.hw.requester_world import COMMANDS, Software, World
+from tests.hw.requester_commands import KEYS, Commands
+from tests.hw.requester_world import COMMANDS, Make, Software, World
 
 
-def traffic(world: World, commands: int, *, slow: bool = False, losses: float = 0.0) -> Software:
+def traffic(world: World, commands: int, *, losses: float = 0.0, make: Make = Commands.invent) -> Software:
     """Random commands on all rings; now and then a ring is told lost, or disabled amid its commands."""
     rng = world.random
     for number in range(3):
@@ -30,11 +31,11 @@ def traffic(world: World, commands: int, *, slow: bool = False, losses: float = 
         number = rng.randrange(3)
         kind = rng.random()
         if kind < 0.5 and world.room(number):
-            world.put(number)
+            world.put(number, make)
             left -= 1
         if kind < 0.5 and rng.random() < 0.7:
             yield from world.ring_doorbell(number)
-        elif 0.5 <= kind < 0.5 + (0.05 if slow else 0.3):
+        elif 0.5 <= kind < 0.5 + 0.3:
             yield from world.consume(number)
         elif kind > 1 - losses:
             told = world.node.losses[number]
@@ -65,19 +66,21 @@ def play(beat_bytes: int, seed: int, *, commands: int = COMMANDS, rate: float = 
     return world.play(traffic(world, commands, **options))
 
 
-@pytest.mark.parametrize("beat_bytes", [16, 64, 128])
+@pytest.mark.parametrize(
+    "beat_bytes", [16, pytest.param(64, marks=pytest.mark.nightly), pytest.param(128, marks=pytest.mark.nightly)]
+)
 def test_commands_end_as_the_node_says(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
     assert play(beat_bytes, seed).completions == COMMANDS
 
 
-@pytest.mark.parametrize("beat_bytes", [16, 128])
+@pytest.mark.parametrize("beat_bytes", [128, pytest.param(16, marks=pytest.mark.nightly)])
 def test_bad_descriptors_end_by_themselves(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
     assert play(beat_bytes, seed, rate=0.6).completions == COMMANDS
 
 
-@pytest.mark.parametrize("beat_bytes", [32, 64])
+@pytest.mark.parametrize("beat_bytes", [64, pytest.param(32, marks=pytest.mark.nightly)])
 def test_rings_are_lost_and_come_back(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
     play(beat_bytes, seed, rate=0.1, losses=0.1)
@@ -89,7 +92,7 @@ def failing(world: World, what: str) -> Software:
     yield from world.enable(0, log2_entries=3, bad=what)
     yield from world.enable(1, log2_entries=3)
     for number in (0, 0, 1, 0, 1):
-        submission = world.put(number, world.look_up if what == "results" else None)
+        submission = world.put(number, Commands.look_up if what == "results" else Commands.invent)
         if what == "results" and number == 0:
             world.host.bad.update(range(submission.fields["results"], submission.fields["results"] + 32))
     for number in (0, 1):
@@ -124,7 +127,13 @@ def silenced(world: World) -> Software:
     yield from world.enable(0, log2_entries=3)
     yield from world.enable(1, log2_entries=3)
     world.node.hold = True
-    for make in (world.look_up, world.commands.invent, world.look_up, world.commands.invent, world.commands.invent):
+    for make in (
+        Commands.look_up,
+        Commands.invent,
+        Commands.look_up,
+        Commands.invent,
+        Commands.invent,
+    ):
         world.put(0, make)
     yield from world.ring_doorbell(0)
     yield from world.sleep(400)
@@ -222,7 +231,7 @@ def telling(world: World) -> Software:  # noqa: PLR0915 (one story)
     expect(0, lost=False)
 
 
-@pytest.mark.parametrize("beat_bytes", [16, 64])
+@pytest.mark.parametrize("beat_bytes", [64, pytest.param(16, marks=pytest.mark.nightly)])
 def test_messages_become_events_or_are_told_lost(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
     world = World(beat_bytes, seed)
@@ -259,15 +268,19 @@ def test_stale_answers_and_data_are_dropped(seed: int) -> None:
 
 
 def restarting(world: World) -> Software:
-    """The node restarts amid traffic, again and again: what was under way ends UNAVAILABLE, what comes then works."""
+    """The node restarts amid traffic, again and again: what was under way ends UNAVAILABLE, what comes then works.
+    Now and then it has just begun to send data."""
     rng = world.random
     for number in range(3):
         yield from world.enable(number, log2_entries=3)
     for _ in range(4):
+        amid_data = rng.random() < 0.6
         for number in (0, 1, 2, 0, 1, 2, 0, 1, 2):
-            world.put(number)
+            world.put(number, Commands.read if amid_data else Commands.invent)
             yield from world.ring_doorbell(number)
-        yield from world.sleep(rng.randint(0, 150))
+        while amid_data and not world.node.out[Channel.DATA] and not world.node.idle():
+            yield from world.sleep(1)
+        yield from world.sleep(rng.randint(0, 60 if amid_data else 150))
         world.restarted, world.restart = True, rng.choice([2, 20])
         for number in world.rings:
             yield from world.settle(number)
@@ -284,7 +297,7 @@ def play_restarting(seed: int, beat_bytes: int = 16) -> World:
     return world.play(restarting(world))
 
 
-@pytest.mark.parametrize("beat_bytes", [16, 64])
+@pytest.mark.parametrize("beat_bytes", [16, pytest.param(64, marks=pytest.mark.nightly)])
 def test_a_restart_of_the_node_ends_what_is_under_way(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
     play_restarting(seed, beat_bytes)
@@ -381,19 +394,19 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         Finisher,
         "(response.item < context.count) & of_key",
         "(response.item < context.count)",
-        lambda seed: play(64, seed),
+        lambda seed: play(64, seed, make=Commands.look_up),
     ),
     "the room of a READ is not told": (
         Contexts,
         "self.room.eq(by_data.data.room)",
         "self.room.eq((1 << 32) - 1)",
-        lambda seed: play(64, seed),
+        lambda seed: play(64, seed, make=Commands.read),
     ),
     "data that has no room ends OK": (
         Contexts,
         "told & course.longer",
         "0",
-        lambda seed: play(64, seed),
+        lambda seed: play(64, seed, make=Commands.read),
     ),
     "the length is told of data that is not whole": (
         Contexts,
@@ -411,12 +424,24 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         Contexts,
         "(read.data.status == Status.OK)",
         "1",
-        lambda seed: play(64, seed),
+        lambda seed: play(64, seed, make=Commands.read),
     ),
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+EVERYDAY = (
+    "a completion does not wait for its data",
+    "a loss is not told",
+    "a stale tag is accepted",
+    "an error of memory is forgotten",
+    "data that has no room ends OK",
+)
+"""The quickest to find, one of each kind; the others are found in nightly runs."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.nightly) for name in MUTANTS]
+)
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, good, bad, run = MUTANTS[name]
     for module in (requester, rings, contexts):
