@@ -144,15 +144,25 @@ class Contexts(wiring.Component):
         uses = Array(Signal(TAG_BITS - number, name=f"uses_{i}") for i in range(commands))
         ring_of = Array(Signal(EVENT["ring"].shape, name=f"ring_of_{i}") for i in range(commands))
         now = lowest(m, ~used, name="now")
-        for name in ("sent", "moved", "issued", "acknowledged", "ended", "recorded", "released"):
+        for name in ("sent", "moved", "acknowledged", "issued"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(waits, name))
+        for name in ("recorded", "released"):
+            ours, theirs = getattr(self, name), getattr(waits, name)
+            m.d.comb += [theirs.valid.eq(ours.valid), theirs.payload.eq(ours.payload.token)]
         m.d.comb += [
             waits.begins.eq(self.allocate),
             waits.beginning.eq(now),
             waits.refused.eq(self.allocated.refused),
             waits.read.eq(self.allocated.read),
+            waits.ended.valid.eq(self.ended.valid),
+            waits.ended.payload.token.eq(self.ended.payload.token),
+            waits.ended.payload.error.eq(self.ended.payload.error),
+            waits.longer.eq(self.ended.payload.longer),
             waits.answer_valid.eq(self.answer_valid),
-            waits.answer.eq(self.answer),
+            waits.answering.eq(self.answer.context),
+            waits.complete.eq(self.answer.complete),
+            waits.streamed.eq(self.answer.streamed),
+            waits.writes.eq(self.answer.counted & self.answer.written),
             waits.cutting.eq(self.cutting),
             waits.abandon.eq(self.abandon),
             waits.picked.eq(picked),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
 from hw.params.protocol import ITEM_BITS
-from hw.rtl.gpu.layouts import acknowledgement_layout, answer_layout, context_bits, placed_layout
+from hw.rtl.gpu.layouts import acknowledgement_layout, context_bits
 
 COURSE = data.StructLayout({"invalid": 1, "longer": 1, "brought": 1, "abandoned": 1})
 """What a command has met.
@@ -29,8 +29,14 @@ class Waits(wiring.Component):
     ---------
     begins, beginning, refused, read : In
         A command begins in context `beginning`: one that has ended already, or a READ.
-    sent, moved, answer_valid, answer, issued, acknowledged, ended, recorded, released, cutting, abandon : as of
-        `Contexts`
+    sent, moved, acknowledged, ended : In, streams of `acknowledgement_layout(params)`, always ready
+        As of `Contexts`; data that has `ended` is `longer` than there was room.
+    longer : In(1)
+    issued, recorded, released : In, streams of the number of a context, always ready
+        As of `Contexts`.
+    answer_valid, answering, complete, streamed, writes : In
+        The node has answered the command of context `answering`; the answer `writes` a result.
+    cutting, abandon : as of `Contexts`
     used, reads, done : Out, a bit a context
         It has a command; that is a READ; it waits for nothing, and was not taken yet.
     picked : In
@@ -64,6 +70,7 @@ class Waits(wiring.Component):
     def __init__(self, params: Params):
         commands, number = params.requester.commands, context_bits(params)
         acknowledgements = In(stream.Signature(acknowledgement_layout(params), always_ready=True))
+        numbers = In(stream.Signature(number, always_ready=True))
         super().__init__(
             {
                 "begins": In(1),
@@ -72,13 +79,17 @@ class Waits(wiring.Component):
                 "read": In(1),
                 "sent": acknowledgements,
                 "moved": acknowledgements,
-                "answer_valid": In(1),
-                "answer": In(answer_layout(params)),
-                "issued": In(stream.Signature(number, always_ready=True)),
                 "acknowledged": acknowledgements,
-                "ended": In(stream.Signature(placed_layout(params), always_ready=True)),
-                "recorded": acknowledgements,
-                "released": acknowledgements,
+                "ended": acknowledgements,
+                "longer": In(1),
+                "issued": numbers,
+                "recorded": numbers,
+                "released": numbers,
+                "answer_valid": In(1),
+                "answering": In(number),
+                "complete": In(1),
+                "streamed": In(1),
+                "writes": In(1),
                 "cutting": In(1),
                 "abandon": In(1),
                 "used": Out(commands),
@@ -105,14 +116,16 @@ class Waits(wiring.Component):
         bursts = Signal(ITEM_BITS + 1, name=f"bursts_{i}")
         used, read, ended = self.used[i], self.reads[i], course.brought
 
-        def ack(port: str) -> Value:
-            its = getattr(self, port)
-            return its.valid & (its.payload.token == i)
+        def its(port: str) -> Value:
+            number = getattr(self, port)
+            return number.valid & (number.payload == i)
 
-        answers = self.answer_valid & (self.answer.context == i)
-        issued = self.issued.valid & (self.issued.payload == i)
-        written = answers & self.answer.counted & self.answer.written
-        m.d.sync += bursts.eq(bursts + written + issued - ack("recorded") - ack("acknowledged"))
+        def ack(port: str) -> Value:
+            end = getattr(self, port)
+            return end.valid & (end.payload.token == i)
+
+        answers = self.answer_valid & (self.answering == i)
+        m.d.sync += bursts.eq(bursts + (answers & self.writes) + its("issued") - its("recorded") - ack("acknowledged"))
         m.d.comb += self.done[i].eq(used & ~taken & answered & sent & (ended | ~streamed) & (bursts == 0))
         with m.If(self.begins & (self.beginning == i)):
             m.d.sync += [
@@ -125,8 +138,8 @@ class Waits(wiring.Component):
                 course.eq(0),
             ]
         with m.Else():
-            with m.If(answers & self.answer.complete):
-                m.d.sync += [answered.eq(1), streamed.eq(self.answer.streamed)]
+            with m.If(answers & self.complete):
+                m.d.sync += [answered.eq(1), streamed.eq(self.streamed)]
             waits = used & (~answered | (streamed & ~ended))
             with m.If(self.cutting & waits & read & ~ended):
                 m.d.sync += course.abandoned.eq(1)
@@ -135,10 +148,10 @@ class Waits(wiring.Component):
             with m.If(ack("sent") | ack("moved")):
                 m.d.sync += sent.eq(1)
             with m.If(ack("ended")):
-                m.d.sync += [ended.eq(1), course.longer.eq(self.ended.payload.longer)]
+                m.d.sync += [ended.eq(1), course.longer.eq(self.longer)]
             with m.If(self.taken & (self.picked == i)):
                 m.d.sync += taken.eq(1)
-            with m.If(ack("released")):
+            with m.If(its("released")):
                 m.d.sync += used.eq(0)
             for port in ("sent", "moved", "acknowledged", "ended"):
                 with m.If(ack(port) & getattr(self, port).payload.error):
