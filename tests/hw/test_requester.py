@@ -35,7 +35,7 @@ def traffic(world: World, commands: int, *, losses: float = 0.0, make: Make = Co
             left -= 1
         if kind < 0.5 and rng.random() < 0.7:
             yield from world.ring_doorbell(number)
-        elif 0.5 <= kind < 0.5 + 0.3:
+        elif 0.5 <= kind < 0.8:
             yield from world.consume(number)
         elif kind > 1 - losses:
             told = world.node.losses[number]
