@@ -105,7 +105,8 @@ _OUTCOME = {"handle": 128, "slot": 64, "tag": 16, "count": 16, "items": 16, "sta
 
 COMPLETION = Record(doc="An entry of a completion ring, and a result of one key of a LOOKUP.", fields=_OUTCOME)
 """- `handle`, `slot`: of the block, and of the session or pin that was given, if `flags` has NAMED and GIVEN.
-- `slot` of a READ that ended OK, without GIVEN: the bytes of its data.
+- `slot` of a READ that ended OK or RANGE, without GIVEN: the bytes of its data. Of all else it is 0 without GIVEN, as
+  `handle` is without NAMED.
 - `tag`: of the descriptor; 0 in a result.
 - `count`: of LOOKUP, the keys that hit; of WRITE and READ, the segments done if the status is OK, else 0.
 - `items`: of LOOKUP, the results that were written; in a result, the number of its key.

@@ -67,14 +67,16 @@ class Memory:
         return sum(self.bytes[at] << 8 * (at - address) for at in there), refused
 
     def write(self, address: int, beats: list[tuple[bytes, int]]) -> bool:
-        """Hardware writes a burst; return whether that was refused. CheckError where nobody may write."""
+        """Hardware writes a burst; return whether that was refused, as one is that touches a beat with bad bytes, with
+        strobes or without. CheckError where nobody may write."""
         new = {
             address + beat * len(data) + at: byte
             for beat, (data, strobes) in enumerate(beats)
             for at, byte in enumerate(data)
             if strobes >> at & 1
         }
-        if any(at in self.bad or at not in self.bytes for at in new):
+        size = sum(len(data) for data, _ in beats)
+        if not self.bad.isdisjoint(range(address, address + size)) or any(at not in self.bytes for at in new):
             return True
         for at in new:
             if at not in self.open:
@@ -320,31 +322,41 @@ class Node:
         rng, count = self.random, len(keys) // KEY_BYTES
         subject.keys = keys
         if not count or lost:
-            status = Status.UNAVAILABLE if lost and count else Status.INVALID
-            subject.results, subject.answer = [{"status": status}], {"status": status}
-            self._answer(header, {"status": status, "complete": 1, "outcome": status})
+            self._end_lookup(subject, header, Status.UNAVAILABLE if lost and count else Status.INVALID, 0)
             return
-        stop = rng.choice([count, rng.randint(1, count)])
+        # All of them, up to the one that ends a run, or up to the one whose pin has no room.
+        stop, full = rng.choice([(count, False), (rng.randint(1, count), False), (rng.randrange(count), True)])
         for item in range(stop):
-            status = rng.choice([Status.HIT, Status.HIT, Status.MISS])
+            status = rng.choice([Status.HIT, Status.HIT, Status.MISS, Status.PENDING])
             result = {"status": status}
             if status is Status.HIT:
                 result |= {"named": 1, "handle": rng.getrandbits(128), "pinned": 1, "slot": rng.getrandbits(64)}
             subject.results.append(result)
-            last = item == stop - 1
-            subject.answer = {"status": Status.OK if stop == count else status}
-            end = {"complete": 1, "outcome": subject.answer["status"]} if last else {}
+            end = {}
+            if item == stop - 1 and not full:
+                subject.answer = {"status": Status.OK if stop == count else status}
+                end = {"complete": 1, "outcome": subject.answer["status"]}
             self._answer(header, result | end | {"item": item})
+        if full:
+            self._end_lookup(subject, header, Status.NO_SPACE, stop)
+
+    def _end_lookup(self, subject: Any, header: dict[str, int], status: Status, item: int) -> None:
+        """End a LOOKUP before the key `item`, of which nothing is said."""
+        subject.answer = {"status": status}
+        self._answer(header, {"status": status, "complete": 1, "outcome": status, "item": item})
 
     def _stream(self, subject: Any, header: dict[str, int]) -> None:
-        rng, size = self.random, self.params.memory.segment_bytes
-        for number in range(subject.fields["count"]):
-            last = number == subject.fields["count"] - 1
-            data = rng.randbytes(rng.choice([size, rng.randint(1, size)]) if last else size)
+        rng, size, fields = self.random, self.params.memory.segment_bytes, subject.fields
+        # The last segment is whole, or short, or all of them are about as long as there is room.
+        fitting = fields["length"] - size * (fields["count"] - 1) + rng.choice([-1, 0, 1])
+        lengths = [size, rng.randint(1, size), fitting if 1 <= fitting <= size else size]
+        for number in range(fields["count"]):
+            last = number == fields["count"] - 1
+            data = rng.randbytes(rng.choice(lengths) if last else size)
             subject.sent.append(data)
             flits = list(self._flits(data, header["ring"], header["tag"]))
             for flit in flits:
-                flit["segment"] = subject.fields["segment"] + number & 0xFFFF
+                flit["segment"] = fields["segment"] + number & 0xFFFF
             flits[-1]["end"] = int(last)
             self.out[Channel.DATA].extend(flits)
             if last:

@@ -21,14 +21,15 @@ from tests.hw.simulate import Restart, simulate
 class Read:
     """A READ: what comes of it, and where that goes.
 
-    - `segments`: the bytes of each. `begun`: segments of which a flit has been offered. `mute_from`: the first that
-      must not be written any more.
+    - `segments`: the bytes of each. `room`: how many of them may be written. `begun`: segments of which a flit has been
+      offered. `mute_from`: the first that must not be written any more.
     """
 
     tag: int
     first: int
     data: Data
     segments: list[bytes]
+    room: int
     background: bytes
     mute: bool
     begun: int = 0
@@ -36,7 +37,23 @@ class Read:
 
     @property
     def target(self) -> dict[str, Any]:
-        return {"place": self.data.place, "segment": self.first, "known": 1, "mute": self.mute}
+        return {
+            "place": self.data.place,
+            "segment": self.first,
+            "room": self.room,
+            "known": 1,
+            "mute": self.mute,
+        }
+
+    @property
+    def length(self) -> int:
+        """The bytes of all segments."""
+        return sum(map(len, self.segments))
+
+    def after(self, number: int) -> bytes:
+        """What is in memory where segment `number` belongs, once that is written."""
+        fits = self.segments[number][: max(0, self.room - SEGMENT * number)]
+        return fits + self.background[len(fits) :]
 
 
 class Targets:
@@ -57,7 +74,7 @@ class Targets:
             ctx.set(self._dut.target, read.target)
         else:
             noise = {"address": HBM, "scattered": 0, "page_shift": 0}
-            ctx.set(self._dut.target, {"place": noise, "segment": 0, "known": 0, "mute": 0})
+            ctx.set(self._dut.target, {"place": noise, "segment": 0, "room": 1 << 31, "known": 0, "mute": 0})
 
     def observe(self, ctx: SimulatorContext) -> None:
         for read in self.reads.values():
@@ -79,7 +96,7 @@ class Reading:
         self.targets = Targets(unit, random)
         self.writes = WriteSide(unit.axi, self.hbm, random, pace=pace)
         self.issued, self.acknowledged, self.refused = Counter[int](), Counter[int](), Counter[int]()
-        self.ended: dict[int, tuple[bool, int]] = {}  # error, and bursts issued by then
+        self.ended: dict[int, tuple[dict[str, int], int]] = {}  # what is told, and bursts issued by then
         self.lists = ReadSide(self.dut.host, self.host, random, pace=pace, latency=latency)
         self.agents: list[Any] = [
             self.flits,
@@ -99,15 +116,18 @@ class Reading:
 
     def _end(self, ended: dict[str, int]) -> None:
         expect(ended["token"] not in self.ended, f"{ended['token']} has ended twice")
-        self.ended[ended["token"]] = bool(ended["error"]), self.issued[ended["token"]]
+        self.ended[ended["token"]] = ended, self.issued[ended["token"]]
 
     def read(self, context: int, use: int, region: int) -> Read:
-        """A READ of some segments, of which the last may be short."""
+        """A READ of some segments, of which the last may be short, with room for all of it, or for less."""
         random = self.random
         count = random.randint(1, 5)
         segments = [random.randbytes(SEGMENT) for _ in range(count)]
         if random.random() < 0.7:
             segments[-1] = segments[-1][: random.randint(1, SEGMENT)]
+        length = sum(map(len, segments))
+        over = random.choice([random.randint(1, self.size), self.size * random.randint(1, 8), SEGMENT, 2 * SEGMENT])
+        room = random.choice([length, length, length + over, (1 << 32) - 1, max(0, length - over), 0])
         where = Data(self.host, count, region=region, at=LISTS[context], faults=0.3)
         background = random.randbytes(SEGMENT)
         for address in where.addresses:
@@ -117,7 +137,7 @@ class Reading:
                     self.hbm.refused.add(address + self.size * random.randrange(SEGMENT // self.size))
         mute = random.random() < 0.1
         tag, first = use * CONTEXTS + context, random.randrange(1 << 15)
-        return Read(tag, first, where, segments, background, mute, mute_from=0 if mute else None)
+        return Read(tag, first, where, segments, room, background, mute, mute_from=0 if mute else None)
 
     def packet(self, tag: int, segment: int, content: bytes, end: bool) -> None:
         """Queue the flits of a segment."""
@@ -147,7 +167,7 @@ class Reading:
         """Queue the segments of one READ; with `page_shift` 0 it is plain."""
         where = Data(self.host, len(segments), region=0, at=HOST, faults=0)
         where.place = {"address": HOST if page_shift else HBM, "scattered": page_shift > 0, "page_shift": page_shift}
-        self.targets.reads = {0: Read(0, 0, where, segments, b"", mute=False)}
+        self.targets.reads = {0: Read(0, 0, where, segments, 1 << 31, b"", mute=False)}
         for number, content in enumerate(segments):
             self.packet(0, number, content, end=number == len(segments) - 1)
         return self.targets.reads[0]
@@ -157,28 +177,32 @@ class Reading:
         return len(self.ended) == len(self.targets.reads) and self.acknowledged == self.issued and not self.flits.queue
 
     def check(self, read: Read) -> None:
-        """All bytes are where they belong, or, of a READ that is mute, nowhere; bursts and errors add up."""
+        """All bytes that have room are where they belong, or, of a READ that is mute, nowhere; bursts, errors and bytes
+        add up."""
         context, written, refused = read.tag % CONTEXTS, 0, 0
-        for number, (address, content) in enumerate(zip(read.data.addresses, read.segments, strict=True)):
+        for number, address in enumerate(read.data.addresses):
             if address is None:
                 continue
-            beats = {address + i for i in range(0, SEGMENT, self.size)}
-            after = content + read.background[len(content) :]
-            good = [i for i in range(SEGMENT) if address + i - i % self.size not in self.hbm.refused]
-            now = self.hbm.dump(address, SEGMENT)
-            is_there = all(now[i] == after[i] for i in good)
-            if not is_there:
-                expect(all(now[i] == read.background[i] for i in good), f"bytes of segment {number}")
+            refused_beats = self.hbm.refused & {address + i for i in range(0, SEGMENT, self.size)}
+            is_there = address in self.writes.bursts
+            wanted, now = read.after(number) if is_there else read.background, self.hbm.dump(address, SEGMENT)
+            good = (i for i in range(SEGMENT) if address + i - i % self.size not in refused_beats)
+            wrong = [i for i in good if now[i] != wanted[i]]
+            expect(not wrong, f"bytes {wrong} of segment {number}")
             allowed = read.mute_from is None or number < read.mute_from
             expect(is_there if read.mute_from is None else allowed or not is_there, f"segment {number}: {is_there}")
             written += is_there
-            refused += is_there and not beats.isdisjoint(self.hbm.refused)
-        expect(self.issued[context] == written == self.ended[context][1], f"{context}: bursts of {written} segments")
+            refused += is_there and bool(refused_beats)
+        ended, issued = self.ended[context]
+        expect(self.issued[context] == written == issued, f"{context}: bursts of {written} segments")
         expect(self.refused[context] == refused, f"{context}: errors of {refused} segments")
         if read.mute_from is None:
-            expect(self.ended[context][0] == (None in read.data.addresses), f"{context}: error of a page")
+            expect(ended["error"] == (None in read.data.addresses), f"{context}: error of a page")
         elif read.mute_from == 0:
-            expect(not self.ended[context][0], f"{context}: error of a page that nothing is written to")
+            expect(not ended["error"], f"{context}: error of a page that nothing is written to")
+        if read.mute_from is None and not ended["error"]:
+            expect(ended["length"] == read.length, f"{context}: {ended} after {read.length} bytes")
+            expect(ended["longer"] == (read.length > read.room), f"{context}: {ended} with room for {read.room}")
 
     async def bench(self, ctx: SimulatorContext, _: Restart) -> None:
         """Batches, each with other lists in the same memory."""
@@ -262,7 +286,13 @@ MUTANTS = {
     "a short beat is whole": ("Mux(pad, 0, strobes)", "Mux(pad, 0, (1 << beat_bytes) - 1)"),
     "a short segment is whole": ("Mux(pad, 0, strobes)", "strobes"),
     "a short segment is a short burst": ("axi.wlast.eq(whole)", "axi.wlast.eq(whole | (move & flit.last))"),
-    "an error of a page is swallowed": ("self.ended.payload.error.eq(failed)", "self.ended.payload.error.eq(0)"),
+    "bytes behind the room are written": ("(i < flit.count) & (i < room)", "(i < flit.count)"),
+    "the room is that of each segment": ("number * memory.segment_bytes + beat", "beat"),
+    "a byte has no room": ("(i < flit.count) & (i < room)", "(i < flit.count) & (i + 1 < room)"),
+    "what is longer is not told": ("longer.eq(flit.count > room)", "longer.eq(0)"),
+    "what just fits is told longer": ("longer.eq(flit.count > room)", "longer.eq(flit.count >= room)"),
+    "the length is off by a beat": ("return before + self.flits.payload.count", "return before + memory.beat_bytes"),
+    "an error of a page is swallowed": ("self.ended.payload.error.eq(its_failed)", "self.ended.payload.error.eq(0)"),
     "an error of a page stays": ("m.d.sync += its_failed.eq(0)", "pass"),
     "an error of memory is swallowed": ("is_error(self.axi.bresp)", "0"),
     "a page in error is written": ("mine & ~found.payload.error", "mine"),

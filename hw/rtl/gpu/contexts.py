@@ -19,6 +19,7 @@ from hw.rtl.gpu.layouts import (
     placed_layout,
 )
 from hw.rtl.gpu.rings import EVENT
+from hw.rtl.gpu.waits import Waits
 
 COUNTS = data.StructLayout({"hits": ITEM_BITS, "items": ITEM_BITS})
 
@@ -138,12 +139,34 @@ class Contexts(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         commands, number = self._params.requester.commands, context_bits(self._params)
-        used, reads = Signal(commands), Signal(commands)
+        m.submodules.waits = waits = Waits(self._params)
+        used, released, picked = waits.used, self.released.payload.token, Signal(number)
         uses = Array(Signal(TAG_BITS - number, name=f"uses_{i}") for i in range(commands))
         ring_of = Array(Signal(EVENT["ring"].shape, name=f"ring_of_{i}") for i in range(commands))
         now = lowest(m, ~used, name="now")
-        released = self.released.payload.token
+        for name in ("sent", "moved", "acknowledged", "issued"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(waits, name))
+        for name in ("recorded", "released"):
+            ours, theirs = getattr(self, name), getattr(waits, name)
+            m.d.comb += [theirs.valid.eq(ours.valid), theirs.payload.eq(ours.payload.token)]
         m.d.comb += [
+            waits.begins.eq(self.allocate),
+            waits.beginning.eq(now),
+            waits.refused.eq(self.allocated.refused),
+            waits.read.eq(self.allocated.read),
+            waits.ended.valid.eq(self.ended.valid),
+            waits.ended.payload.token.eq(self.ended.payload.token),
+            waits.ended.payload.error.eq(self.ended.payload.error),
+            waits.longer.eq(self.ended.payload.longer),
+            waits.answer_valid.eq(self.answer_valid),
+            waits.answering.eq(self.answer.context),
+            waits.complete.eq(self.answer.complete),
+            waits.streamed.eq(self.answer.streamed),
+            waits.writes.eq(self.answer.counted & self.answer.written),
+            waits.cutting.eq(self.cutting),
+            waits.abandon.eq(self.abandon),
+            waits.picked.eq(picked),
+            waits.taken.eq(self.done.valid & self.done.ready),
             self.free.eq(~used.all()),
             self.empty.eq(~used.any()),
             self.next_tag.eq(Cat(now, uses[now])),
@@ -154,7 +177,7 @@ class Contexts(wiring.Component):
             self.result_ring.eq(ring_of[self.recorded.payload.token]),
         ]
         with m.If(self.allocate):
-            m.d.sync += [ring_of[now].eq(self.allocated.ring), reads.bit_select(now, 1).eq(self.allocated.read)]
+            m.d.sync += ring_of[now].eq(self.allocated.ring)
         with m.If(self.left):
             m.d.sync += uses[released].eq(uses[released] + 1)
 
@@ -162,8 +185,7 @@ class Contexts(wiring.Component):
         m.submodules.rows = rows = memory.Memory(shape=CONTEXT, depth=commands, init=[])
         write = rows.write_port()
         by_answer, by_data, by_end = (rows.read_port(domain="comb") for _ in range(3))
-        picked = Signal(number)
-        in_use, beyond = Array(used), Signal()
+        beyond = Signal()
         m.d.comb += [
             write.en.eq(self.allocate),
             write.addr.eq(now),
@@ -173,18 +195,17 @@ class Contexts(wiring.Component):
             by_end.addr.eq(picked),
             *(self.answered[name].eq(by_answer.data[name]) for name, _ in ASKED),
             self.answer_known.eq(self._known(used, uses, self.answer_tag)),
-            self.data_known.eq(self._known(used, uses, self.data_tag) & Array(reads)[self.data_tag[:number]]),
+            self.data_known.eq(self._known(used, uses, self.data_tag) & (waits.reads >> self.data_tag[:number])[0]),
             self.place.eq(by_data.data.place),
             self.first.eq(by_data.data.segment),
             self.room.eq(by_data.data.room),
-            self.known.eq(in_use[self.placing]),
+            self.known.eq((used >> self.placing)[0]),
             beyond.eq((self.placing_segment - by_data.data.segment)[:ITEM_BITS] >= by_data.data.count),
             self.mute.eq(~(self.running >> by_data.data.ring)[0] | beyond),
         ]
 
-        done, invalid, longer, abandoned = self._wait(m, used, reads, now, picked)
-        self._pick(m, done, picked)
-        self._end(m, by_end.data, picked, invalid, longer, abandoned)
+        self._pick(m, waits.done, picked)
+        self._end(m, by_end.data, picked, waits.course)
         self._count(m, now, picked)
         return m
 
@@ -192,75 +213,8 @@ class Contexts(wiring.Component):
         """Return whether the command of a tag is under way."""
         bits = context_bits(self._params)
         number = tag[:bits]
-        there = Array(used)[number] & (number < self._params.requester.commands)
+        there = (used >> number)[0]
         return there & (uses[number] == tag[bits:])
-
-    def _wait(
-        self, m: Module, used: Signal, reads: Signal, now: Signal, picked: Signal
-    ) -> tuple[Signal, Signal, Signal, Signal]:
-        """Keep what each command waits for.
-
-        Returns, a bit a context, the commands that wait for nothing and are not done yet, those of whose data memory
-        has refused some, those whose data had no room, and those that end without the node.
-        """
-        commands = len(used)
-        done, invalid, longer, abandoned = (Signal(commands) for _ in range(4))
-        answer = self.answer
-
-        def at(number: Value, valid: Value, i: int) -> Value:
-            return valid & (number == i)
-
-        def ack(port: str, i: int) -> Value:
-            its = getattr(self, port)
-            return its.valid & (its.payload.token == i)
-
-        for i in range(commands):
-            bursts = Signal(ITEM_BITS + 1, name=f"bursts_{i}")
-            names = ("answered", "streamed", "sent", "ended", "taken")
-            answered, streamed, sent, ended, taken = (Signal(name=f"{name}_{i}") for name in names)
-            begins = at(now, self.allocate, i)
-            answers = at(answer.context, self.answer_valid, i)
-            written = answers & answer.counted & answer.written
-            m.d.sync += bursts.eq(
-                bursts
-                + written
-                + at(self.issued.payload, self.issued.valid, i)
-                - ack("recorded", i)
-                - ack("acknowledged", i)
-            )
-            m.d.comb += done[i].eq(used[i] & ~taken & answered & sent & (ended | ~streamed) & (bursts == 0))
-            with m.If(begins):
-                m.d.sync += [
-                    used[i].eq(1),
-                    answered.eq(self.allocated.refused),
-                    streamed.eq(0),
-                    sent.eq(self.allocated.refused),
-                    ended.eq(0),
-                    taken.eq(0),
-                    invalid[i].eq(0),
-                    longer[i].eq(0),
-                    abandoned[i].eq(0),
-                ]
-            with m.Else():
-                with m.If(answers & answer.complete):
-                    m.d.sync += [answered.eq(1), streamed.eq(answer.streamed)]
-                waits = used[i] & (~answered | (streamed & ~ended))
-                with m.If(self.cutting & waits & reads[i] & ~ended):
-                    m.d.sync += abandoned[i].eq(1)
-                with m.If(self.abandon & waits):
-                    m.d.sync += [answered.eq(1), streamed.eq(0), abandoned[i].eq(1)]
-                with m.If(ack("sent", i) | ack("moved", i)):
-                    m.d.sync += sent.eq(1)
-                with m.If(ack("ended", i)):
-                    m.d.sync += [ended.eq(1), longer[i].eq(self.ended.payload.longer)]
-                with m.If(at(picked, self.done.valid & self.done.ready, i)):
-                    m.d.sync += taken.eq(1)
-                with m.If(ack("released", i)):
-                    m.d.sync += used[i].eq(0)
-                for port in ("sent", "moved", "acknowledged", "ended"):
-                    with m.If(ack(port, i) & getattr(self, port).payload.error):
-                        m.d.sync += invalid[i].eq(1)
-        return done, invalid, longer, abandoned
 
     def _pick(self, m: Module, done: Signal, picked: Signal) -> None:
         """Pick one command after the other of those that are `done`; what is picked stays so until it is taken."""
@@ -274,45 +228,42 @@ class Contexts(wiring.Component):
         with m.Else():
             m.d.sync += [load.eq(done.any()), picked.eq(chosen)]
 
-    def _end(
-        self, m: Module, row: data.View, picked: Signal, invalid: Signal, longer: Signal, abandoned: Signal
-    ) -> None:
+    def _end(self, m: Module, row: data.View, picked: Signal, course: data.View) -> None:
         """Keep how the node says that each command has ended, and say how the one that is picked did."""
-        m.submodules.lengths = lengths = memory.Memory(shape=32, depth=len(invalid), init=[])
+        commands = self._params.requester.commands
+        m.submodules.lengths = lengths = memory.Memory(shape=32, depth=commands, init=[])
         write_length, length = lengths.write_port(), lengths.read_port(domain="comb")
+        m.submodules.outcomes = outcomes = memory.Memory(shape=OUTCOME, depth=commands, init=[])
+        write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
+        done, told = self.done.payload, Signal()
         m.d.comb += [
             write_length.en.eq(self.ended.valid),
             write_length.addr.eq(self.ended.payload.token),
             write_length.data.eq(self.ended.payload.length),
             length.addr.eq(picked),
-        ]
-        m.submodules.outcomes = outcomes = memory.Memory(shape=OUTCOME, depth=len(invalid), init=[])
-        write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
-        done, alone = self.done.payload, row.refused | abandoned.bit_select(picked, 1)
-        m.d.comb += [
             write.en.eq(self.answer_valid & self.answer.complete),
             write.addr.eq(self.answer.context),
             write.data.eq(self.answer.outcome),
             read.addr.eq(picked),
+            told.eq(row.read & course.brought & ~course.invalid & (read.data.status == Status.OK)),
         ]
         m.d.sync += [
             done.number.eq(picked),
             *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup", "count")),
             done.outcome.eq(read.data),
         ]
-        brought = row.read & (read.data.status == Status.OK)
         with m.If(~read.data.given):
-            m.d.sync += done.outcome.slot.eq(Mux(brought, length.data, 0))
-        with m.If(brought & longer.bit_select(picked, 1)):
+            m.d.sync += done.outcome.slot.eq(Mux(told, length.data, 0))
+        with m.If(told & course.longer):
             m.d.sync += done.outcome.status.eq(Status.RANGE)
-        with m.If(alone):
+        with m.If(row.refused | course.abandoned):
             m.d.sync += [
                 done.outcome.status.eq(Mux(row.refused, row.refusal, Status.UNAVAILABLE)),
                 done.outcome.slot.eq(0),
                 done.outcome.named.eq(0),
                 done.outcome.given.eq(0),
             ]
-        with m.If(invalid.bit_select(picked, 1)):
+        with m.If(course.invalid):
             m.d.sync += done.outcome.status.eq(Status.INVALID)
 
     def _count(self, m: Module, now: Signal, picked: Signal) -> None:

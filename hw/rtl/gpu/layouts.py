@@ -120,7 +120,7 @@ def target_layout() -> data.StructLayout:
 def placed_layout(params: Params) -> data.StructLayout:
     """Return the layout of the end of a READ's data.
 
-    - `error`: a segment was dropped, because its page is in error.
+    - `error`: a segment was dropped, because its page is in error; then the others say nothing.
     - `length`: the bytes of all its segments; `longer`: some of them had no room, and were not written.
     """
     return data.StructLayout({"token": context_bits(params), "error": 1, "longer": 1, "length": 32})

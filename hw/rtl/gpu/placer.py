@@ -67,8 +67,9 @@ class Placer(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets all; memory and walker have to be reset too. Bytes that have no `room` are not written. A segment whose page is in error, or that is `mute` when
-    its first flit is there, is dropped; so are flits that are not `known`, and they end nothing.
+    Reset forgets all; memory and walker have to be reset too. Bytes that have no `room` are not written. A segment
+    whose page is in error, or that is `mute` when its first flit is there, is dropped; so are flits that are not
+    `known`, and they end nothing.
 
     Invariants
     ----------
@@ -100,7 +101,8 @@ class Placer(wiring.Component):
         flit, target, found = self.flits.payload, self.target, self.found
         start, move, pad, drop = (Signal(name=name) for name in ("start", "move", "pad", "drop"))
         number, room = Signal(ITEM_BITS), Signal(32)
-        address_free, beat_free, whole, length = self._write(m, start, move, pad, number, room)
+        address_free, beat_free, beat, whole = self._write(m, start, move, pad, room)
+        length = self._measure(m, number, beat, room)
 
         # A walk is under way, or its answer is held: of the next segment of the READ with this tag.
         asked, asked_tag = Signal(), Signal.like(flit.tag)
@@ -123,11 +125,8 @@ class Placer(wiring.Component):
                 self.walks.payload.segment.eq(segment),
             ]
 
-        failed, longer = Signal(1 << len(self.context)), Signal(1 << len(self.context))
-        its_failed, its_longer = (each.bit_select(self.context, 1) for each in (failed, longer))
-        over = Signal()
-        m.d.comb += over.eq(its_longer | (move & (flit.count > room)))
-        m.d.sync += its_longer.eq(over)
+        failed = Signal(1 << len(self.context))
+        its_failed = failed.bit_select(self.context, 1)
         with m.If(self.walks.ready):
             m.d.sync += self.walks.valid.eq(0)
         with m.FSM():
@@ -173,36 +172,32 @@ class Placer(wiring.Component):
         ends = Signal()
         m.d.comb += ends.eq((move | drop) & flit.last & flit.end & target.known)
         with m.If(ends):
-            m.d.sync += [its_failed.eq(0), its_longer.eq(0)]
+            m.d.sync += its_failed.eq(0)
         self._tell(m, start, ends)
         m.d.sync += [
             self.ended.payload.error.eq(its_failed),
-            self.ended.payload.longer.eq(over),
+            self.ended.payload.longer.eq(flit.count > room),
             self.ended.payload.length.eq(length),
         ]
         return m
 
     def _write(
-        self, m: Module, start: Value, move: Value, pad: Value, number: Value, room: Signal
+        self, m: Module, start: Value, move: Value, pad: Value, room: Value
     ) -> tuple[Value, Value, Value, Value]:
         """Begin a burst, write the flit as far as there is `room`, or nothing.
 
-        Drive `room`: the bytes that there is room for from this flit on, of segment `number` of its READ. Return
-        whether an address, and a beat, can go out, whether that beat is the last of the burst, and the bytes of the
-        READ up to the end of the flit.
+        Return whether an address, and a beat, can go out, the number of that beat, and whether it is the last one of
+        the burst.
         """
         params, axi, flit = self._params, self.axi, self.flits.payload
         beat_bytes = params.memory.beat_bytes
         beat = Signal(range(params.segment_beats))
         address_free, beat_free, whole = Signal(), Signal(), Signal()
-        before = Signal(ITEM_BITS + exact_log2(params.memory.segment_bytes))
         strobes = Cat((i < flit.count) & (i < room) for i in range(beat_bytes))
         m.d.comb += [
             address_free.eq(~axi.awvalid | axi.awready),
             beat_free.eq(~axi.wvalid | axi.wready),
             whole.eq(beat == params.segment_beats - 1),
-            before.eq((number << exact_log2(params.memory.segment_bytes)) | (beat << exact_log2(beat_bytes))),
-            room.eq(Mux(self.target.room > before, self.target.room - before, 0)),
             axi.awlen.eq(params.segment_beats - 1),
             axi.awsize.eq(exact_log2(beat_bytes)),
             axi.awburst.eq(Burst.INCR),
@@ -221,7 +216,20 @@ class Placer(wiring.Component):
             ]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        return address_free, beat_free, whole, before + flit.count
+        return address_free, beat_free, beat, whole
+
+    def _measure(self, m: Module, number: Value, beat: Value, room: Signal) -> Value:
+        """Drive `room`: the bytes that there is room for from this flit on, beat `beat` of segment `number`.
+
+        Return the bytes of its READ up to the end of the flit.
+        """
+        memory = self._params.memory
+        before = Signal(ITEM_BITS + exact_log2(memory.segment_bytes))
+        m.d.comb += [
+            before.eq(number * memory.segment_bytes + beat * memory.beat_bytes),
+            room.eq(Mux(self.target.room > before, self.target.room - before, 0)),
+        ]
+        return before + self.flits.payload.count
 
     def _tell(self, m: Module, start: Value, ends: Value) -> None:
         """Say which READ has a burst under way, has one less, or has all its data."""
