@@ -88,8 +88,9 @@ class Journal(Observer):
 
     # What the driver does.
 
-    def filled(self, cycle: int, ring: RingId, slot: int, tag: int) -> None:
+    def filled(self, cycle: int | None, ring: RingId, slot: int, tag: int) -> None:
         """A descriptor with ``slot`` as its tag is about to go to the device: the driver's command ``tag``."""
+        assert cycle is not None, "the compiled system has a clock"
         self._filled[ring, slot].append(Filled(cycle, tag))
 
     def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
