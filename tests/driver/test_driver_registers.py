@@ -64,6 +64,15 @@ def test_a_register_that_is_not_as_expected_ends_discovery_with_its_name(connect
 
 
 @pytest.mark.parametrize("name", OTHERS)
+def test_a_device_is_refused_by_a_driver_of_other_parameters(connect: Connect, name: str) -> None:
+    transport = connect()
+    transport.params = OTHERS[name]
+    with pytest.raises(DeviceError, match="other parameters"):
+        Device(transport)
+
+
+@pytest.mark.rebuilt
+@pytest.mark.parametrize("name", OTHERS)
 def test_a_device_of_other_parameters_is_refused(connect: Connect, name: str) -> None:
     transport = connect(OTHERS[name])
     transport.params = PARAMS
