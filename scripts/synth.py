@@ -35,11 +35,11 @@ HEADINGS = {
 def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], family: str, as_json: bool) -> None:
     """Synthesise each BLOCK for an FPGA family and count LUTs, registers, memory and logic levels.
 
-    Without a BLOCK, all are, but for the slice, which is made of them.
+    Without a BLOCK, all are, but for slice and system, which are made of them.
     """
     params = load_params(config, overrides)
     reports: list[Report] = []
-    blocks = blocks or tuple(block for block in BLOCKS if block != "slice")
+    blocks = blocks or tuple(block for block in BLOCKS if block not in ("slice", "system"))
     with Console(stderr=True).status("") as status:
         for block in blocks:
             status.update(f"{block} ({len(reports) + 1} of {len(blocks)})")

@@ -11,6 +11,7 @@ from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
 from hw.rtl.node.slice import Slice
+from hw.rtl.system import System
 from hw.rtl.transform import Crc32c
 
 BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
@@ -21,5 +22,7 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "data": DataPath,
     "requester": Requester,
     "slice": Slice,
+    "system": System,
 }
-"""A block's name is also the name of its top module in Verilog. The slice is made of all others but the requester."""
+"""A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, the
+system of these two."""
