@@ -261,9 +261,9 @@ class Requester:
         if fields["opcode"] == Opcode.READ and completion.status is Status.OK:
             outcome["slot"] = completion.length
             if completion.length > fields["length"]:
-                outcome = {"status": Status.RANGE}
-            elif not mute:
-                bad = not self._place(fields, completion.data)
+                outcome = {"status": Status.RANGE, "slot": completion.length}
+            if not mute:
+                bad = not self._place(fields, completion.data[: fields["length"]])
         self._complete(number, {"status": Status.INVALID} if bad else outcome)
 
     def _results(self, address: int, completion: Completion) -> int:
