@@ -14,12 +14,10 @@ from hw.rdl import register_map
 from hw.rtl.emit import describe
 from hw.rtl.node.layouts import Kind, log_layout
 from hw.tb.core.operations import operation, ring_of
+from hw.tb.harness.simulation import STAMP_BYTES
 from hw.tb.payload import Codec
 from sw.driver.transport import Arrival, Observer
 from sw.driver.transport.recording import Name, Took
-
-STAMP_BYTES = 8
-"""Bytes of the cycle, little-endian, before each entry of the log."""
 
 
 class Issue(Protocol):
