@@ -24,7 +24,7 @@ from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import RESTLESS, STORIES, Restless, holding_much, pinned_again_and_again, play, small
+from tests.hw.test_core import RESTLESS, SCRIPTS, Restless, holding_much, pinned_again_and_again, play, small
 
 RING = RingId(0, 0)
 PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))
@@ -88,13 +88,13 @@ def test_scrubbers_that_starve_are_found(monkeypatch: pytest.MonkeyPatch) -> Non
         mend_without_pause(monkeypatch)
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", SCRIPTS)
 def test_no_row_is_relied_on_that_is_read_while_it_is_written(
     monkeypatch: pytest.MonkeyPatch, story: Callable[[], Any]
 ) -> None:
     """Such a row comes out of the SRAM spoilt, as `open_tables` has it."""
     open_tables(monkeypatch)
-    play(small(), script=Script(story()))
+    play(small(), script=SCRIPTS[story](story()))
 
 
 class Talk:
