@@ -153,7 +153,7 @@ class World:
             raise CheckError(f"ring {number} has status {status:#x}, expected failed {failed}")
         if status >> 16:
             raise CheckError(f"{status >> 16} commands under way on a ring that is inactive")
-        if self.node.losses[number] <= told and not self.restarted:
+        if self.node.losses[number] <= told:
             raise CheckError(f"ring {number} is inactive, and the node was not told")
         if self.node.pending(number):
             raise CheckError(f"ring {number} is inactive, and the node has commands of it")
