@@ -153,7 +153,7 @@ class World:
             raise CheckError(f"ring {number} has status {status:#x}, expected failed {failed}")
         if status >> 16:
             raise CheckError(f"{status >> 16} commands under way on a ring that is inactive")
-        if self.node.losses[number] <= told and not self.restarted:
+        if self.node.losses[number] <= told:
             raise CheckError(f"ring {number} is inactive, and the node was not told")
         if self.node.pending(number):
             raise CheckError(f"ring {number} is inactive, and the node has commands of it")
@@ -196,9 +196,14 @@ class World:
             raise CheckError(f"ring {number}: {entry} is of no command")
         self.completions += 1
         self.progress = self.cycle
-        if not (self.restarted and entry["status"] == Status.UNAVAILABLE):
+        if not (self.restarted and self._cut_off(submission, entry["status"])):
             self.commands.judge(submission, entry)
         self.commands.forget(submission)
+
+    def _cut_off(self, submission: Submission, status: int) -> bool:
+        """Whether a restart may end a command so: INVALID if memory had refused some of it by then."""
+        refused = submission.refusal is None and (submission.cut or submission.faults)
+        return status == Status.UNAVAILABLE or (status == Status.INVALID and bool(refused))
 
     def play(self, software: Software) -> "World":
         """Run software to its end. CheckError if that takes too long, or if something is under way then."""

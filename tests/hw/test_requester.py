@@ -13,10 +13,13 @@ from hw.rtl.gpu import contexts, requester, rings
 from hw.rtl.gpu.completer import Completer
 from hw.rtl.gpu.contexts import Contexts
 from hw.rtl.gpu.finisher import Finisher
+from hw.rtl.gpu.placer import Placer
+from hw.rtl.gpu.requester import Requester
 from hw.rtl.gpu.ring import Ring
 from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from tests.hw import requester_world
 from tests.hw.requester_commands import KEYS, Commands
 from tests.hw.requester_world import COMMANDS, Make, Software, World
 
@@ -269,7 +272,7 @@ def test_stale_answers_and_data_are_dropped(seed: int) -> None:
 
 def restarting(world: World) -> Software:
     """The node restarts amid traffic, again and again: what was under way ends UNAVAILABLE, what comes then works.
-    Now and then it has just begun to send data."""
+    Now and then it has sent some data by then. Commands that are good come where others were cut off."""
     rng = world.random
     for number in range(3):
         yield from world.enable(number, log2_entries=3)
@@ -285,22 +288,92 @@ def restarting(world: World) -> Software:
         for number in world.rings:
             yield from world.settle(number)
         world.restarted = False
-        for number in world.rings:
-            world.put(number)
+        rate, world.commands.rate = world.commands.rate, 0
+        for number in (0, 1, 2, 0, 1, 2):
+            world.put(number, Commands.read if amid_data else Commands.invent)
             yield from world.ring_doorbell(number)
         for number in world.rings:
             yield from world.settle(number)
+        world.commands.rate = rate
 
 
-def play_restarting(seed: int, beat_bytes: int = 16) -> World:
-    world = World(beat_bytes, seed)
+def play_restarting(seed: int, beat_bytes: int = 16, *, rate: float = 0.0) -> World:
+    world = World(beat_bytes, seed, rate=rate)
     return world.play(restarting(world))
 
 
+@pytest.mark.parametrize("rate", [0, 0.6])
 @pytest.mark.parametrize("beat_bytes", [16, pytest.param(64, marks=pytest.mark.nightly)])
-def test_a_restart_of_the_node_ends_what_is_under_way(beat_bytes: int, seed: int) -> None:
+def test_a_restart_of_the_node_ends_what_is_under_way(beat_bytes: int, rate: float, seed: int) -> None:
     print(f"seed {seed}")
-    play_restarting(seed, beat_bytes)
+    play_restarting(seed, beat_bytes, rate=rate)
+
+
+def whole(world: World) -> Software:
+    """READs of which the node has sent all, as it restarts; some wait for memory alone, and end as answered."""
+    yield from world.enable(0, log2_entries=3)
+    for _ in range(8):
+        submission = world.put(0, Commands.read)
+        yield from world.ring_doorbell(0)
+        while not (submission.seen and world.node.idle()):
+            yield from world.sleep(1)
+        yield from world.sleep(world.random.randint(0, 8))
+        world.restarted, world.restart = True, 2
+        yield from world.settle(0)
+        world.restarted = False
+
+
+def play_whole(seed: int) -> World:
+    world = World(64, seed)
+    return world.play(whole(world))
+
+
+def test_a_restart_of_the_node_leaves_alone_what_is_whole(seed: int) -> None:
+    print(f"seed {seed}")
+    play_whole(seed)
+
+
+def bereaving(world: World) -> Software:
+    """Rings are lost and disabled before the node restarts, and after, while commands are still being ended."""
+    rng = world.random
+    for _ in range(3):
+        for number in range(3):
+            yield from world.enable(number, log2_entries=3)
+        for number in (0, 1, 2, 0, 1, 2):
+            world.put(number, Commands.read)
+            yield from world.ring_doorbell(number)
+        while not world.node.out[Channel.DATA] and not world.node.idle():
+            yield from world.sleep(1)
+        yield from world.write("RING0_CONTROL", 3)
+        yield from world.sleep(rng.randint(0, 4))
+        world.restarted, world.restart = True, rng.choice([2, 20])
+        while world.restart:
+            yield from world.sleep(1)
+        told = dict(world.node.losses)
+        yield from world.write("RING1_CONTROL", 3)
+        yield from world.write("RING2_CONTROL", 0)
+        while (yield from world.read("RING1_STATUS")) & 4:
+            yield from world.sleep(1)
+        if world.node.losses[1] == told.get(1, 0):
+            raise CheckError("ring 1 was told lost, and the node was not told")
+        yield from world.inactive(2, failed=0, told=told.get(2, 0))
+        for number in (0, 1):
+            yield from world.settle(number)
+            told[number] = world.node.losses[number]
+        world.restarted = False
+        for number in (0, 1):
+            yield from world.write(f"RING{number}_CONTROL", 0)
+            yield from world.inactive(number, failed=0, told=told[number])
+
+
+def play_bereaving(seed: int) -> World:
+    world = World(64, seed)
+    return world.play(bereaving(world))
+
+
+def test_a_restarted_node_is_told_of_losses(seed: int) -> None:
+    print(f"seed {seed}")
+    play_bereaving(seed)
 
 
 def test_registers_are_locked_and_doorbells_read_back() -> None:
@@ -372,11 +445,41 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         "self.mute.eq(beyond)",
         play_silenced,
     ),
+    "what a READ met that was cut off meets the next one": (
+        Placer,
+        "target.known & (number == 0)",
+        "self.ended.valid",
+        lambda seed: play_restarting(seed, 64, rate=0.6),
+    ),
     "a READ that is cut off is taken for whole": (
-        Waits,
-        "self.cutting & waits & read & ~ended",
-        "0",
+        Contexts,
+        "self.ended.valid & ~self.cutting",
+        "self.ended.valid",
         play_restarting,
+    ),
+    "the mark of a restart is taken for the end of a READ": (
+        Contexts,
+        "self.ended.valid & ~self.cutting",
+        "self.ended.valid",
+        play_whole,
+    ),
+    "a loss behind a restart is not told": (
+        Requester,
+        "(losses, transmitter.message, self.restarting)",
+        "(losses, transmitter.message, self._cutoff.cutting)",
+        play_bereaving,
+    ),
+    "a loss behind a restart is not waited for": (
+        Requester,
+        "self._rings.cut.eq(self.restarting)",
+        "self._rings.cut.eq(cutoff.cutting)",
+        play_bereaving,
+    ),
+    "a loss that a restart has swallowed is waited for": (
+        Requester,
+        "self._rings.cut.eq(self.restarting)",
+        "self._rings.cut.eq(0)",
+        play_bereaving,
     ),
     "a stale tag is accepted": (
         Contexts,
@@ -444,7 +547,7 @@ EVERYDAY = (
 )
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, good, bad, run = MUTANTS[name]
-    for module in (requester, rings, contexts):
+    for module in (requester, requester_world, rings, contexts):
         if hasattr(module, target.__name__):
             monkeypatch.setattr(module, target.__name__, mutate(target, good, bad))
     with pytest.raises(CheckError):

@@ -279,7 +279,38 @@ def test_a_placer_that_does_not_wait_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert reads_behind_the_end() == 1
 
 
+def error_behind() -> int:
+    """A READ whose pages are in error is cut off before its end; return the error of a good one in the same context."""
+    reading = Reading(16, seed=0, pace=1)
+    bad = reading.queue_one([bytes(SEGMENT)] * 2, page_shift=9)
+    reading.host.load(HOST, (HBM + 8).to_bytes(8, "little") * 2)
+    for flit in reading.flits.queue:
+        flit["end"] = False
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        await run(ctx, reading.agents, lambda: not reading.flits.queue, within=1_000)
+        plain = Data(reading.host, 1, region=1, at=HOST, faults=0)
+        plain.place = {"address": HBM, "scattered": 0, "page_shift": 0}
+        reading.targets.reads = {0: Read(CONTEXTS, 0, plain, [b"good"], 1 << 31, b"", mute=False)}
+        reading.packet(CONTEXTS, 0, b"good", end=True)
+        await run(ctx, reading.agents, lambda: bool(reading.ended), within=1_000)
+
+    simulate(reading.dut, bench)
+    expect(bad.begun == 2, "the first READ was not offered")
+    return reading.ended[0][0]["error"]
+
+
+def test_an_error_is_of_one_read() -> None:
+    assert error_behind() == 0
+
+
+def test_an_error_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "Placer", mutate(placer.Placer, "target.known & (number == 0)", "self.ended.valid"))
+    assert error_behind() == 1
+
+
 MUTANTS = {
+    "an error of a page stays": ("m.d.sync += its_failed.eq(0)", "pass"),
     "the page of another segment": ("ask(number + 1)", "ask(number)"),
     "the page of another READ": ("(asked_tag == flit.tag) & ~unwanted", "~unwanted"),
     "the first page always": ("number.eq(flit.segment - target.segment)", "number.eq(0)"),
@@ -293,7 +324,6 @@ MUTANTS = {
     "what just fits is told longer": ("longer.eq(flit.count > room)", "longer.eq(flit.count >= room)"),
     "the length is off by a beat": ("return before + self.flits.payload.count", "return before + memory.beat_bytes"),
     "an error of a page is swallowed": ("self.ended.payload.error.eq(its_failed)", "self.ended.payload.error.eq(0)"),
-    "an error of a page stays": ("m.d.sync += its_failed.eq(0)", "pass"),
     "an error of memory is swallowed": ("is_error(self.axi.bresp)", "0"),
     "a page in error is written": ("mine & ~found.payload.error", "mine"),
     "what is mute is written": ("~target.known | target.mute", "~target.known"),

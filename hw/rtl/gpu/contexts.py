@@ -65,8 +65,8 @@ class Contexts(wiring.Component):
         A context of ring `left_ring` becomes free; memory has refused a result of `result_ring`, or a completion of
         `left_ring`.
     cutting, abandon : In(1)
-        READs whose data is not all issued end UNAVAILABLE; with `abandon`, what the node has not answered ends so, and
-        no data will come.
+        What has `ended` is the end of no READ; with `abandon`, what the node has not answered, or whose data is not all
+        issued, ends UNAVAILABLE.
     empty : Out(1)
         No command is under way.
 
@@ -154,7 +154,7 @@ class Contexts(wiring.Component):
             waits.beginning.eq(now),
             waits.refused.eq(self.allocated.refused),
             waits.read.eq(self.allocated.read),
-            waits.ended.valid.eq(self.ended.valid),
+            waits.ended.valid.eq(self.ended.valid & ~self.cutting),
             waits.ended.payload.token.eq(self.ended.payload.token),
             waits.ended.payload.error.eq(self.ended.payload.error),
             waits.longer.eq(self.ended.payload.longer),
@@ -163,7 +163,6 @@ class Contexts(wiring.Component):
             waits.complete.eq(self.answer.complete),
             waits.streamed.eq(self.answer.streamed),
             waits.writes.eq(self.answer.counted & self.answer.written),
-            waits.cutting.eq(self.cutting),
             waits.abandon.eq(self.abandon),
             waits.picked.eq(picked),
             waits.taken.eq(self.done.valid & self.done.ready),
@@ -205,7 +204,7 @@ class Contexts(wiring.Component):
         ]
 
         self._pick(m, waits.done, picked)
-        self._end(m, by_end.data, picked, waits.course)
+        self._end(m, by_end.data, picked, waits.course, waits.ended.valid)
         self._count(m, now, picked)
         return m
 
@@ -228,8 +227,9 @@ class Contexts(wiring.Component):
         with m.Else():
             m.d.sync += [load.eq(done.any()), picked.eq(chosen)]
 
-    def _end(self, m: Module, row: data.View, picked: Signal, course: data.View) -> None:
-        """Keep how the node says that each command has ended, and say how the one that is picked did."""
+    def _end(self, m: Module, row: data.View, picked: Signal, course: data.View, ended: Value) -> None:
+        """Keep how the node says that each command has ended, and how long data that has `ended` is; say how the one
+        that is picked did."""
         commands = self._params.requester.commands
         m.submodules.lengths = lengths = memory.Memory(shape=32, depth=commands, init=[])
         write_length, length = lengths.write_port(), lengths.read_port(domain="comb")
@@ -237,7 +237,7 @@ class Contexts(wiring.Component):
         write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
         done, told = self.done.payload, Signal()
         m.d.comb += [
-            write_length.en.eq(self.ended.valid),
+            write_length.en.eq(ended),
             write_length.addr.eq(self.ended.payload.token),
             write_length.data.eq(self.ended.payload.length),
             length.addr.eq(picked),

@@ -69,7 +69,7 @@ class Placer(wiring.Component):
     ----------------
     Reset forgets all; memory and walker have to be reset too. Bytes that have no `room` are not written. A segment
     whose page is in error, or that is `mute` when its first flit is there, is dropped; so are flits that are not
-    `known`, and they end nothing.
+    `known`, and they end nothing. What a READ has met that was cut off is forgotten when the next one begins.
 
     Invariants
     ----------
@@ -131,6 +131,8 @@ class Placer(wiring.Component):
             m.d.sync += self.walks.valid.eq(0)
         with m.FSM():
             with m.State("HEAD"), m.If(self.flits.valid):
+                with m.If(target.known & (number == 0)):
+                    m.d.sync += its_failed.eq(0)
                 with m.If(asked & found.valid & mine & ~found.payload.error):
                     m.d.comb += [start.eq(address_free & beat_free), move.eq(start), found.ready.eq(start)]
                     with m.If(start):
@@ -171,8 +173,6 @@ class Placer(wiring.Component):
 
         ends = Signal()
         m.d.comb += ends.eq((move | drop) & flit.last & flit.end & target.known)
-        with m.If(ends):
-            m.d.sync += its_failed.eq(0)
         self._tell(m, start, ends)
         m.d.sync += [
             self.ended.payload.error.eq(its_failed),

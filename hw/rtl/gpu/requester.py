@@ -147,8 +147,8 @@ class Requester(wiring.Component):
         return m
 
     def _speak(self, m: Module) -> None:
-        """The link: what is sent while it is cut off goes nowhere."""
-        params, lane, cutting = self._params, self.link.to_node, self._cutoff.cutting
+        """The link: what commands send while they are cut off goes nowhere, and losses while the node restarts."""
+        params, lane = self._params, self.link.to_node
         renew: Any = ResetInserter(self.restarting)
         receiver = Receiver(params, from_node_buffers(params))
         transmitter = Transmitter(params, to_node_buffers(params))
@@ -170,12 +170,12 @@ class Requester(wiring.Component):
             loss.last.eq(1),
             self._rings.loss_taken.eq(lane.credits[Channel.MESSAGE.value]),
         ]
-        for source, sink in (
-            (self._sender.flits, transmitter.request),
-            (self._mover.flits, transmitter.data),
-            (losses, transmitter.message),
+        for source, sink, cut in (
+            (self._sender.flits, transmitter.request, self._cutoff.cutting),
+            (self._mover.flits, transmitter.data, self._cutoff.cutting),
+            (losses, transmitter.message, self.restarting),
         ):
-            m.d.comb += [sink.valid.eq(source.valid & ~cutting), source.ready.eq(sink.ready | cutting)]
+            m.d.comb += [sink.valid.eq(source.valid & ~cut), source.ready.eq(sink.ready | cut)]
 
     def _reach_memory(self, m: Module) -> None:
         """Who reads and writes what."""
@@ -296,7 +296,7 @@ class Requester(wiring.Component):
             cutoff.ended.eq(placer.ended.valid),
             cutoff.idle.eq(contexts.empty & self._sender.idle & ~self._fetcher.busy),
             self._fetcher.hold.eq(cutoff.cutting),
-            self._rings.cut.eq(cutoff.cutting),
+            self._rings.cut.eq(self.restarting),
             self._finisher.cut.eq(self.restarting),
             self._events.cut.eq(self.restarting),
         ]

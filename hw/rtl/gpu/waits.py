@@ -36,7 +36,7 @@ class Waits(wiring.Component):
         As of `Contexts`.
     answer_valid, answering, complete, streamed, writes : In
         The node has answered the command of context `answering`; the answer `writes` a result.
-    cutting, abandon : as of `Contexts`
+    abandon : as of `Contexts`
     used, reads, done : Out, a bit a context
         It has a command; that is a READ; it waits for nothing, and was not taken yet.
     picked : In
@@ -90,7 +90,6 @@ class Waits(wiring.Component):
                 "complete": In(1),
                 "streamed": In(1),
                 "writes": In(1),
-                "cutting": In(1),
                 "abandon": In(1),
                 "used": Out(commands),
                 "reads": Out(commands),
@@ -141,8 +140,6 @@ class Waits(wiring.Component):
             with m.If(answers & self.complete):
                 m.d.sync += [answered.eq(1), streamed.eq(self.streamed)]
             waits = used & (~answered | (streamed & ~ended))
-            with m.If(self.cutting & waits & read & ~ended):
-                m.d.sync += course.abandoned.eq(1)
             with m.If(self.abandon & waits):
                 m.d.sync += [answered.eq(1), streamed.eq(0), course.abandoned.eq(1)]
             with m.If(ack("sent") | ack("moved")):
