@@ -248,8 +248,9 @@ class Device:
 
         A ring with commands under way is reset, so that none of them is taken under the new binding.
         """
-        if any(under_way == ring for under_way, _ in self._tickets):
-            self.reset(ring)
+        with self._lock:
+            if any(under_way == ring for under_way, _ in self._tickets):
+                self.reset(ring)
         asked = 0
         while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
             asked = 0 if self.progress() else asked + 1

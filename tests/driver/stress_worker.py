@@ -17,7 +17,7 @@ KEYS, MODELS = range(5), range(PARAMS.tables.models)
 GUARD, MARK = 64, 0xA5
 """Bytes around a buffer that nobody may touch, and what they are."""
 
-KEPT = 4
+KEPT = 8
 """Buffers whose READs have ended, and that nobody may touch any more."""
 
 WRONG: list[Callable[[Handle], Handle]] = [
