@@ -1,5 +1,6 @@
 """The driver: where its time goes beside the specification, and how often its transports call per key."""
 
+import gc
 import sys
 import time
 from collections import Counter, defaultdict
@@ -40,7 +41,10 @@ LAYERS = ("client", "device", "transport", "specification")
 
 
 class Profile:
-    """Seconds and Python calls of each layer, within ``with`` blocks; calls cost more than without it."""
+    """Seconds and Python calls of each layer, within ``with`` blocks; calls cost more than without it.
+
+    Garbage is not collected meanwhile: that may call others, wherever it comes.
+    """
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -48,14 +52,19 @@ class Profile:
         self._known: dict[str, str | None] = {}
         self._owners = ["outside"]
         self._since = 0.0
+        self._collects = True
 
     def __enter__(self) -> None:
         self._owners = ["outside"]
+        self._collects = gc.isenabled()
+        gc.disable()
         self._since = time.perf_counter()
         sys.setprofile(self._event)
 
     def __exit__(self, *exc: object) -> None:
         sys.setprofile(None)
+        if self._collects:
+            gc.enable()
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         """A call or a return: from here on, time is another layer's."""

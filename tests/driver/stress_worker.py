@@ -133,7 +133,9 @@ class Worker:
         result = self.client.lookup(model, keys, mode=mode, pin=pin)
         self._ended("lookup", result.status, mark)
         hits = [status is Status.HIT for status in result.statuses]
-        assert len(hits) <= len(keys) and set(result.statuses) <= {Status.HIT, Status.MISS, Status.PENDING}, result
+        assert len(hits) <= len(keys) and set(result.statuses) <= {Status.HIT, Status.MISS, Status.PENDING}, (
+            f"results make no sense: {result}"
+        )
         assert mode is LookupMode.BITMAP or all(hits[:-1]), result
         assert [given is not None for given in result.pins] == [pin and hit for hit in hits], result
         for status, handle, key in zip(result.statuses, result.handles, keys, strict=False):
