@@ -187,7 +187,10 @@ def _unpack(word: int, widths: tuple[int, ...]) -> list[int]:
     return values[::-1]
 
 
-_HANDLE_WIDTHS = (NODE_BITS, SLICE_BITS, FRAME_BITS, FRAME_GENERATION_BITS, EPOCH_BITS)
+HANDLE_WIDTHS = (NODE_BITS, SLICE_BITS, FRAME_BITS, FRAME_GENERATION_BITS, EPOCH_BITS)
+"""Of the fields of a handle in its word, the highest first; the epoch is the lower half."""
+SLOT_WIDTHS = (SLOT_BITS, SLOT_GENERATION_BITS)
+"""The same of an entry of a bounded table."""
 
 
 class Handle(NamedTuple):
@@ -201,12 +204,12 @@ class Handle(NamedTuple):
 
     def pack(self) -> int:
         """The 128-bit word of descriptors and flits."""
-        return _pack(self, _HANDLE_WIDTHS)
+        return _pack(self, HANDLE_WIDTHS)
 
     @classmethod
     def unpack(cls, word: int) -> Self:
         """Inverse of ``pack``."""
-        return cls(*_unpack(word, _HANDLE_WIDTHS))
+        return cls(*_unpack(word, HANDLE_WIDTHS))
 
 
 class SlotId(NamedTuple):
@@ -217,12 +220,12 @@ class SlotId(NamedTuple):
 
     def pack(self) -> int:
         """The 64-bit word of descriptors and flits."""
-        return _pack(self, (SLOT_BITS, SLOT_GENERATION_BITS))
+        return _pack(self, SLOT_WIDTHS)
 
     @classmethod
     def unpack(cls, word: int) -> Self:
         """Inverse of ``pack``."""
-        return cls(*_unpack(word, (SLOT_BITS, SLOT_GENERATION_BITS)))
+        return cls(*_unpack(word, SLOT_WIDTHS))
 
 
 class PinId(SlotId):

@@ -4,7 +4,7 @@ import difflib
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable
-from threading import RLock
+from threading import RLock, active_count
 from time import sleep
 from typing import Self
 
@@ -19,6 +19,12 @@ from sw.driver.errors import CommandFailed, DeviceError, RegisterError
 from sw.driver.statistics import Statistics
 from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
+
+
+def _give_way() -> None:
+    """Let another thread have the lock, if there is one: `sleep` costs more than many a command."""
+    if active_count() > 1:
+        sleep(0)
 
 
 class Ticket:
@@ -170,7 +176,7 @@ class Device:
     def progress(self) -> bool:
         """Let the device work until something has arrived; False when nothing is outstanding."""
         while (arrived := self.step()) is False:
-            sleep(0)
+            _give_way()
         return bool(arrived)
 
     def step(self) -> bool | None:
@@ -206,7 +212,7 @@ class Device:
             with self._lock:
                 if ticket.completion is None and self.step() is None:
                     raise DeviceError("the device has nothing to do, but a command has not ended")
-            sleep(0)
+            _give_way()
         return ticket.completion
 
     def listen(self, listener: Callable[[Message], None]) -> None:
@@ -248,8 +254,9 @@ class Device:
 
         A ring with commands under way is reset, so that none of them is taken under the new binding.
         """
-        if any(under_way == ring for under_way, _ in self._tickets):
-            self.reset(ring)
+        with self._lock:
+            if any(under_way == ring for under_way, _ in self._tickets):
+                self.reset(ring)
         asked = 0
         while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
             asked = 0 if self.progress() else asked + 1

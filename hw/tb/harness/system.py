@@ -113,6 +113,11 @@ class SystemHarness(Simulation):
             raise InputError(f"no region of port {port} begins at {address:#x}")
         del self._buffers[port, address]
 
+    @property
+    def mapped(self) -> int:
+        """How many regions are mapped, for all ports."""
+        return len(self._buffers)
+
     def close(self) -> None:
         """End the simulation, and the waves; buffers are free again."""
         super().close()

@@ -1,12 +1,25 @@
 """What a device has written to memory, as the completions and messages of the specification."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from hw.params.commands import Command, Completion, Event, Fate, Fence, Invalidate, Lookup, Message, Read
-from hw.params.protocol import Handle, MessageKind, PinId, RingId, SessionId, Status
+from hw.params.protocol import (
+    HANDLE_WIDTHS,
+    SLOT_WIDTHS,
+    Handle,
+    MessageKind,
+    PinId,
+    RingId,
+    SessionId,
+    Status,
+)
 from hw.params.records import COMPLETION, GIVEN, NAMED, OF_MODEL, OF_PARTITION, Record
+
+Name = TypeVar("Name", Handle, PinId)
 
 _STATUSES = tuple(Status)
 
@@ -49,11 +62,33 @@ def _add_results(completion: Completion, results: memoryview) -> None:
     completion.handles = [None] * len(found)
     completion.pins = [None] * len(found)
     (named,) = np.nonzero(found["flags"] & NAMED)
-    for at, words in zip(named.tolist(), found["handle"][named].tolist(), strict=True):
-        completion.handles[at] = Handle.unpack(words[1] << 64 | words[0])
+    for at, handle in zip(named.tolist(), _handles(found["handle"][named]), strict=True):
+        completion.handles[at] = handle
     (given,) = np.nonzero(found["flags"] & GIVEN)
-    for at, slot in zip(given.tolist(), found["slot"][given].tolist(), strict=True):
-        completion.pins[at] = PinId.unpack(slot)
+    for at, pin in zip(given.tolist(), _pins(found["slot"][given]), strict=True):
+        completion.pins[at] = pin
+
+
+def _handles(words: np.ndarray) -> Iterator[Handle]:
+    """``Handle.unpack`` of many pairs of words, without a call for each."""
+    low, high = words[:, 0], words[:, 1]
+    return _made(Handle, [*_split(high, HANDLE_WIDTHS[:-1]), low])
+
+
+def _pins(words: np.ndarray) -> Iterator[PinId]:
+    """``PinId.unpack`` of many words, without a call for each."""
+    return _made(PinId, _split(words, SLOT_WIDTHS))
+
+
+def _split(words: np.ndarray, widths: Sequence[int]) -> list[np.ndarray]:
+    """The parts of words of 64 bits, the highest first."""
+    below = [sum(widths[at + 1 :]) for at in range(len(widths))]
+    return [words >> np.uint64(low) & np.uint64((1 << width) - 1) for low, width in zip(below, widths, strict=True)]
+
+
+def _made(kind: type[Name], columns: Sequence[np.ndarray]) -> Iterator[Name]:
+    """Tuples of a kind, from the columns of their values."""
+    return map(partial(tuple.__new__, kind), zip(*(column.tolist() for column in columns), strict=True))
 
 
 def told(port: int, fields: Mapping[str, int]) -> Message:

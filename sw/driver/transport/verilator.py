@@ -78,6 +78,11 @@ class VerilatorBus(Bus):
         self.harness.unmap(port, address)
         self._places.release(address)
 
+    @property
+    def mapped(self) -> int:
+        """How many mappings there are, of all ports."""
+        return self.harness.mapped
+
     def wait(self) -> bool:
         self.harness.run_until_interrupt(SLEEP)
         return bool(self.harness.irq)

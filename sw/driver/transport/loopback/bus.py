@@ -47,6 +47,11 @@ class LoopbackBus(Bus):
     def unmap(self, port: int, address: int) -> None:
         self.requesters[port].memory.unmap(address)
 
+    @property
+    def mapped(self) -> int:
+        """How many mappings there are, of all ports."""
+        return sum(requester.memory.mapped for requester in self.requesters)
+
     def wait(self) -> bool:
         self._cycle += REST
         if not self.deaf:
