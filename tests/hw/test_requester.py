@@ -396,6 +396,12 @@ def test_registers_are_locked_and_doorbells_read_back() -> None:
     world.play(software())
 
 
+def test_addresses_of_rings_have_the_bits_that_alignment_leaves() -> None:
+    low = [field for name, each in World(64, 0).map.items() if name.endswith("_LOW") for field in each.fields]
+    assert len(low) == 1 + 2 * 3
+    assert {(1 << field.low, field.low + field.width) for field in low} == {(records.ALIGNMENT, 32)}
+
+
 MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
     "a completion does not wait for its data": (
         Waits,
