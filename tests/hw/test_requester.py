@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hw.params import records
+from hw.rdl import requester_map
 from hw.rtl.fabric import Channel
 from hw.rtl.gpu import contexts, requester, rings
 from hw.rtl.gpu.completer import Completer
@@ -20,7 +21,7 @@ from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from tests.hw import requester_world
-from tests.hw.requester_commands import KEYS, Commands
+from tests.hw.requester_commands import KEYS, Commands, params
 from tests.hw.requester_world import COMMANDS, Make, Software, World
 
 
@@ -394,6 +395,12 @@ def test_registers_are_locked_and_doorbells_read_back() -> None:
         assert (yield from world.read("COUNT_FETCHED")) == 1
 
     world.play(software())
+
+
+def test_addresses_of_rings_have_the_bits_that_alignment_leaves() -> None:
+    low = [field for name, each in requester_map(params(64)).items() if name.endswith("_LOW") for field in each.fields]
+    assert len(low) == 1 + 2 * 3
+    assert {(1 << field.low, field.low + field.width) for field in low} == {(records.ALIGNMENT, 32)}
 
 
 MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {

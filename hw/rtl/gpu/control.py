@@ -3,14 +3,15 @@
 from amaranth import Cat, Const, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from hw.params import Params
+from hw.params import Params, records
 from hw.rdl import requester_map
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS, Registers
 from hw.rtl.gpu.layouts import RING_SETTINGS, RING_STATE, counts_layout
 
-LOW_ZEROS = 7
+LOW_ZEROS = exact_log2(records.ALIGNMENT)
 """Bits of the address of a ring that are always 0."""
 
 

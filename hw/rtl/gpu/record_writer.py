@@ -24,8 +24,6 @@ class RecordWriter(wiring.Component):
     records : In, stream of `record_layout(params, record)`
     bursts, beats : Out, streams of `write_layout(params)` and `write_beat_layout(params)`
         To a client of `HostWriter`.
-    idle : Out(1)
-        Nothing is on its way to `bursts` or `beats`.
 
     Latency and throughput
     ----------------------
@@ -52,7 +50,6 @@ class RecordWriter(wiring.Component):
                 "records": In(stream.Signature(record_layout(params, record))),
                 "bursts": Out(stream.Signature(write_layout(params))),
                 "beats": Out(stream.Signature(write_beat_layout(params))),
-                "idle": Out(1),
             }
         )
 
@@ -76,7 +73,6 @@ class RecordWriter(wiring.Component):
             last.eq(self.beats.ready & (part == parts - 1)),
             end.eq((asked | self.bursts.ready) & (told | last)),
             self.records.ready.eq(end),
-            self.idle.eq(asked & told),
         ]
         if beat > size:
             lane = held.address[exact_log2(size) : whole]
