@@ -12,7 +12,7 @@ from hw.params.commands import Binding, Message
 from hw.params.protocol import LookupMode, RingId, Status
 from hw.params.records import COMPLETION, EVENT, Record
 from hw.tb.mutate import mutate
-from sw.driver import Client, Device, DeviceError
+from sw.driver import Client, CommandFailed, Device, DeviceError
 from sw.driver.client import as_bytes, crc32c
 from sw.driver.transport import MmioTransport, flights, mmio, rings
 from sw.driver.transport.loopback import LoopbackBus
@@ -286,6 +286,22 @@ def test_a_ring_that_the_device_never_lets_go_stays_out_of_service(ringed: Ringe
     ringed.bus.deaf = False
     ringed.device.bind(ringed.one.ring, 0)
     assert ringed.one.lookup(0, [1]).status is Status.HIT
+
+
+def test_a_ring_that_the_device_never_lets_go_cannot_be_bound(ringed: Ringed) -> None:
+    handle = store(ringed.one, 1, DATA)
+    ringed.device.transport.set_timeout(5000)
+    ticket = ringed.one.submit(c.Lookup(0, [1]))
+    ringed.bus.requesters[0].fetch()
+    ringed.bus.deaf = True
+    assert ringed.device.wait(ticket).status is Status.UNAVAILABLE
+    for to in (0, Binding.NONE):
+        with pytest.raises(CommandFailed, match="UNAVAILABLE"):
+            ringed.device.bind(ringed.one.ring, to)
+    ringed.bus.deaf = False
+    assert ringed.one.lookup(0, [1]).status is Status.UNAVAILABLE, "nothing was bound that could be used"
+    ringed.device.bind(ringed.one.ring, 0)
+    assert bytes(ringed.one.get(handle, length=1000)) == DATA
 
 
 def test_a_loss_that_nobody_answers_ends_in_time(ringed: Ringed) -> None:

@@ -219,11 +219,17 @@ class MmioTransport(Transport):
             pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
 
     def _administer(self) -> None:
-        """Give the registers the next command; a ring that is out of service is set up before it is bound."""
+        """Give the registers the next command; a ring that is out of service is set up before it is bound.
+
+        BIND of one that the device does not let go of ends UNAVAILABLE, and is not sent.
+        """
         while (command := self._administrator.next) is not None:
             lane = self._lanes.get(command.ring) if isinstance(command, Bind) else None
             if lane is not None and lane.dead:
                 self._revive(lane)
+                if lane.dead:
+                    self._tell_ended(self._administrator.refuse())
+                    continue
             self._administrator_deadline = self._deadline()
             self._tell_ended(self._administrator.begin())
 
