@@ -3,7 +3,8 @@
 import difflib
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock
 from time import sleep
 from typing import Self
@@ -53,6 +54,7 @@ class Device:
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
+        self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
         tables = self.params.tables
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
@@ -187,6 +189,9 @@ class Device:
             return found
 
     def _route(self, arrival: Arrival) -> None:
+        if isinstance(arrival, Message) and self._kept is not None:
+            self._kept.append(arrival)
+            return
         if isinstance(arrival, Message):
             for listener in self._listeners:
                 listener(arrival)
@@ -246,15 +251,28 @@ class Device:
     def bind(self, ring: RingId, to: int | Binding) -> None:
         """Bind a ring to a partition; what it held before is released first.
 
-        A ring with commands under way is reset, so that none of them is taken under the new binding.
+        A ring with commands under way is reset, so that none of them is taken under the new binding. Nothing else is
+        sent meanwhile: other threads wait, and messages reach listeners when the ring is bound.
         """
-        if any(under_way == ring for under_way, _ in self._tickets):
-            self.reset(ring)
-        asked = 0
-        while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
-            asked = 0 if self.progress() else asked + 1
-            if asked == self.patience:
-                raise DeviceError(f"the device has nothing to do, but {ring} cannot be bound: PENDING {asked:,} times")
+        with self._lock, self._hushed():
+            if any(under_way == ring for under_way, _ in self._tickets):
+                self.reset(ring)
+            asked = 0
+            while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
+                asked = 0 if self.step() else asked + 1
+                if asked == self.patience:
+                    raise DeviceError(f"{ring} cannot be bound: PENDING {asked:,} times, and nothing else has ended")
+
+    @contextmanager
+    def _hushed(self) -> Iterator[None]:
+        """Keep messages back until the end."""
+        self._kept = kept = []
+        try:
+            yield
+        finally:
+            self._kept = None
+            for message in kept:
+                self._route(message)
 
     def reset(self, ring: RingId) -> None:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""

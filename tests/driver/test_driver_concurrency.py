@@ -9,10 +9,10 @@ import pytest
 from driverbench import Rig, store
 
 from hw.params import commands as c
-from hw.params.commands import Command, Completion
-from hw.params.protocol import Opcode, Status
+from hw.params.commands import Command, Completion, Invalidate
+from hw.params.protocol import Opcode, PinId, RingId, Status
 from hw.tb.mutate import mutate
-from sw.driver import AsyncClient, BufferMismatch, CommandFailed, DeviceError, aio, steps
+from sw.driver import AsyncClient, BufferMismatch, CommandFailed, Device, DeviceError, aio, steps
 from sw.driver.client import as_bytes, crc32c
 
 DATA = b"kv" * 300
@@ -164,6 +164,46 @@ def test_threads_may_share_a_device_and_a_ring(rig: Rig) -> None:
     assert rig.counters()["sessions_used"] == rig.counters()["frames_sealed"] == 0
 
 
+def sent_before_bound(rig: Rig) -> set[Opcode]:
+    """What is sent between reset and the last BIND of a ring that a thread and a listener want to use too."""
+    device, sent, threads = rig.device, list[Opcode | None](), list[Thread]()
+    submit, reset, administer = device.transport.submit, device.reset, device.administer
+
+    def submits(ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        sent.append(command.opcode)
+        submit(ring, tag, command, into)
+
+    def resets(ring: RingId) -> None:
+        reset(ring)
+        device._arrived.append(Invalidate(ring.port, 3, None))
+        sent.clear()
+        threads.append(Thread(target=rig.one.lookup, args=(0, [1])))
+        threads[0].start()
+        threads[0].join(0.05)  # a thread that can send something has done so by then
+
+    def administers(command: Command, *allowed: Status) -> Status:
+        status = administer(command, *allowed)
+        sent.append(None)
+        return status
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device.transport, "submit", submits)
+        patch.setattr(device, "reset", resets)
+        patch.setattr(device, "administer", administers)
+        device.listen(lambda message: sent.append(rig.one.submit(c.Unpin(PinId(0, 0))).opcode))
+        rig.one.submit(c.Lookup(0, [1]))
+        device.bind(rig.one.ring, 0)
+        threads[0].join()
+        last = len(sent) - 1 - sent[::-1].index(None)
+        assert {Opcode.LOOKUP, Opcode.UNPIN} <= {*sent}, "both had something to send"
+    return {opcode for opcode in sent[:last] if opcode is not None}
+
+
+def test_nothing_else_is_sent_while_a_ring_is_bound(rig: Rig) -> None:
+    store(rig.one, 1)
+    assert sent_before_bound(rig) == {Opcode.BIND}
+
+
 # What is counted.
 
 
@@ -187,6 +227,18 @@ def test_statistics_tell_bytes_and_latencies(rig: Rig) -> None:
 def test_a_put_that_forgets_to_abort_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "put", mutate(steps.put, "    except GivenUp:", "    except ZeroDivisionError:"))
     assert asyncio.run(cancelled_put(rig)) is Status.PENDING
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "found"),
+    [("self._lock, self._hushed()", "self._hushed()", Opcode.LOOKUP), (", self._hushed()", "", Opcode.UNPIN)],
+)
+def test_a_bind_that_others_come_between_is_found(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, good: str, bad: str, found: Opcode
+) -> None:
+    monkeypatch.setattr(Device, "bind", mutate(Device.bind, good, bad))
+    store(rig.one, 1)
+    assert found in sent_before_bound(rig)
 
 
 def test_a_pump_that_completes_nothing_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
