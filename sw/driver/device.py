@@ -163,7 +163,7 @@ class Device:
             tag = self._tags[ring].take()
             try:
                 self.transport.submit(ring, tag, command, into)
-            except InputError:
+            except Exception:
                 self._tags[ring].free(tag)
                 raise
             self._tickets[ring, tag] = ticket
@@ -266,7 +266,8 @@ class Device:
     @contextmanager
     def _hushed(self) -> Iterator[None]:
         """Keep messages back until the end."""
-        self._kept = kept = []
+        kept: list[Message] = []
+        self._kept = kept
         try:
             yield
         finally:
