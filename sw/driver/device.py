@@ -23,15 +23,19 @@ from sw.driver.transport import Arrival, Transport
 
 
 class Ticket:
-    """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes."""
+    """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes.
 
-    __slots__ = ("begun", "completion", "opcode", "size")
+    ``then`` is called with the completion when nobody else will look at it; see ``Device.follow_up``.
+    """
+
+    __slots__ = ("begun", "completion", "opcode", "size", "then")
 
     def __init__(self, command: Command, begun: float | None) -> None:
         self.opcode = command.opcode
         self.size = len(command.data) if isinstance(command, c.Write) else 0
         self.begun = begun
         self.completion: Completion | None = None
+        self.then: Callable[[Completion], None] | None = None
 
 
 class Device:
@@ -204,6 +208,8 @@ class Device:
         now = self.transport.clock
         latency = None if now is None or ticket.begun is None else now - ticket.begun
         self.statistics.count(ticket.opcode, arrival, ticket.size, latency)
+        if ticket.then is not None:
+            ticket.then(arrival)
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
@@ -213,6 +219,14 @@ class Device:
                     raise DeviceError("the device has nothing to do, but a command has not ended")
             sleep(0)
         return ticket.completion
+
+    def follow_up(self, ticket: Ticket, then: Callable[[Completion], None]) -> None:
+        """Call ``then`` when a command has ended, at once if it has; as a listener it may send commands."""
+        with self._lock:
+            if ticket.completion is None:
+                ticket.then = then
+            else:
+                then(ticket.completion)
 
     def listen(self, listener: Callable[[Message], None]) -> None:
         """Call ``listener`` with each message to any port; it may send commands, and wait for them."""
