@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
-from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
+from hw.params.protocol import Handle, Opcode, PinId, RingId, SessionId, Status
 from sw.driver import steps
 from sw.driver.client import Client
 from sw.driver.device import Device, Ticket
@@ -21,40 +21,41 @@ T = TypeVar("T")
 
 
 class Pump:
-    """Lets a device work, in a thread, while coroutines wait for completions: one task for all of them."""
+    """Lets a device work, in a thread, while coroutines wait for completions: one task for all of them.
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    It keeps the device only while it works: until all that was waited for has ended, also for callers that are gone.
+    """
+
+    def __init__(self) -> None:
         self._waiting: list[tuple[Ticket, asyncio.Future[Completion]]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def wait(self, ticket: Ticket) -> Completion:
+    async def wait(self, device: Device, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((ticket, future))
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+            self._task = asyncio.create_task(self._run(device))
         return await future
 
-    async def _run(self) -> None:
+    async def _run(self, device: Device) -> None:
         try:
             while self._settle():
-                if await asyncio.to_thread(self._device.step) is None and self._settle():
+                if await asyncio.to_thread(device.step) is None and self._settle():
                     raise DeviceError("the device has nothing to do, but a command has not ended")
         except Exception as error:
             for _, future in self._waiting:
-                future.set_exception(error)
+                if not future.done():
+                    future.set_exception(error)
             self._waiting.clear()
 
     def _settle(self) -> bool:
-        """Complete the futures of what has ended; whether anybody still waits."""
+        """Complete the futures of what has ended; whether anything is left, of callers that wait no longer too."""
         still = []
         for ticket, future in self._waiting:
-            if future.done():
-                continue
             if ticket.completion is None:
                 still.append((ticket, future))
-            else:
+            elif not future.done():
                 future.set_result(ticket.completion)
         self._waiting = still
         return bool(still)
@@ -68,18 +69,31 @@ class AsyncClient:
     """One ring of a device, as ``Client``, in one event loop. Coroutines and synchronous clients may share a device.
 
     A call that is cancelled leaves its command to end by itself, and a ``put`` sends ABORT behind it: its buffer is in
-    use until a later command of the ring has ended.
+    use until a later command of the ring has ended. What a cancelled command gives, pins, a session or a grant, is
+    returned when it has ended; if the event loop ends before, while somebody lets the device work the next time.
     """
 
     def __init__(self, device: Device, ring: RingId, *, timeout: float | None = None) -> None:
         self._client = Client(device, ring, timeout=timeout)
-        self._pump = _PUMPS.setdefault(device, Pump(device))
+        self._pump = _PUMPS.setdefault(device, Pump())
         self.device = device
         self.ring = self._client.ring
 
     async def run(self, command: Command, into: memoryview | None = None) -> Completion:
         """Send a command and wait for its completion."""
-        return await self._pump.wait(self._client.submit(command, into))
+        ticket = self._client.submit(command, into)
+        try:
+            return await self._wait(ticket)
+        except asyncio.CancelledError:
+            self.device.follow_up(ticket, lambda completion: self._give_back(ticket.opcode, completion))
+            raise
+
+    async def _wait(self, ticket: Ticket) -> Completion:
+        return await self._pump.wait(self.device, ticket)
+
+    def _give_back(self, opcode: Opcode, completion: Completion) -> None:
+        for command in steps.given_back(opcode, completion):
+            self._client.submit(command)
 
     async def _all(self, steps: Steps[T]) -> T:
         """Run steps to their end; if cancelled, send what they still want sent."""
@@ -115,7 +129,7 @@ class AsyncClient:
             yield result
         finally:
             tickets = [self._client.submit(c.Unpin(pin)) for pin in result.pins if pin is not None]
-            await asyncio.gather(*map(self._pump.wait, tickets))
+            await asyncio.gather(*map(self._wait, tickets))
 
     async def open(self) -> SessionId:
         """Open a session; CommandFailed if there is none."""

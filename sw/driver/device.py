@@ -3,7 +3,8 @@
 import difflib
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock, active_count
 from time import sleep
 from typing import Self
@@ -28,15 +29,19 @@ def _give_way() -> None:
 
 
 class Ticket:
-    """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes."""
+    """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes.
 
-    __slots__ = ("begun", "completion", "opcode", "size")
+    ``then`` is called with the completion when nobody else will look at it; see ``Device.follow_up``.
+    """
+
+    __slots__ = ("begun", "completion", "opcode", "size", "then")
 
     def __init__(self, command: Command, begun: float | None) -> None:
         self.opcode = command.opcode
         self.size = len(command.data) if isinstance(command, c.Write) else 0
         self.begun = begun
         self.completion: Completion | None = None
+        self.then: Callable[[Completion], None] | None = None
 
 
 class Device:
@@ -59,6 +64,7 @@ class Device:
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
+        self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
         tables = self.params.tables
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
@@ -167,7 +173,7 @@ class Device:
             tag = self._tags[ring].take()
             try:
                 self.transport.submit(ring, tag, command, into)
-            except InputError:
+            except Exception:
                 self._tags[ring].free(tag)
                 raise
             self._tickets[ring, tag] = ticket
@@ -193,6 +199,9 @@ class Device:
             return found
 
     def _route(self, arrival: Arrival) -> None:
+        if isinstance(arrival, Message) and self._kept is not None:
+            self._kept.append(arrival)
+            return
         if isinstance(arrival, Message):
             for listener in self._listeners:
                 listener(arrival)
@@ -205,6 +214,8 @@ class Device:
         now = self.transport.clock
         latency = None if now is None or ticket.begun is None else now - ticket.begun
         self.statistics.count(ticket.opcode, arrival, ticket.size, latency)
+        if ticket.then is not None:
+            ticket.then(arrival)
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
@@ -214,6 +225,14 @@ class Device:
                     raise DeviceError("the device has nothing to do, but a command has not ended")
             _give_way()
         return ticket.completion
+
+    def follow_up(self, ticket: Ticket, then: Callable[[Completion], None]) -> None:
+        """Call ``then`` when a command has ended, at once if it has; as a listener it may send commands."""
+        with self._lock:
+            if ticket.completion is None:
+                ticket.then = then
+            else:
+                then(ticket.completion)
 
     def listen(self, listener: Callable[[Message], None]) -> None:
         """Call ``listener`` with each message to any port; it may send commands, and wait for them."""
@@ -252,16 +271,29 @@ class Device:
     def bind(self, ring: RingId, to: int | Binding) -> None:
         """Bind a ring to a partition; what it held before is released first.
 
-        A ring with commands under way is reset, so that none of them is taken under the new binding.
+        A ring with commands under way is reset, so that none of them is taken under the new binding. Nothing else is
+        sent meanwhile: other threads wait, and messages reach listeners when the ring is bound.
         """
-        with self._lock:
+        with self._lock, self._hushed():
             if any(under_way == ring for under_way, _ in self._tickets):
                 self.reset(ring)
-        asked = 0
-        while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
-            asked = 0 if self.progress() else asked + 1
-            if asked == self.patience:
-                raise DeviceError(f"the device has nothing to do, but {ring} cannot be bound: PENDING {asked:,} times")
+            asked = 0
+            while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
+                asked = 0 if self.step() else asked + 1
+                if asked == self.patience:
+                    raise DeviceError(f"{ring} cannot be bound: PENDING {asked:,} times, and nothing else has ended")
+
+    @contextmanager
+    def _hushed(self) -> Iterator[None]:
+        """Keep messages back until the end."""
+        kept: list[Message] = []
+        self._kept = kept
+        try:
+            yield
+        finally:
+            self._kept = None
+            for message in kept:
+                self._route(message)
 
     def reset(self, ring: RingId) -> None:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hw.params import commands as c
 from hw.params.commands import Command, Completion
 from hw.params.params import Params
-from hw.params.protocol import Handle, SessionId, Status
+from hw.params.protocol import Handle, Opcode, SessionId, Status
 from sw.driver.errors import BufferMismatch, CommandFailed
 
 Buffer = npt.NDArray | bytes | bytearray | memoryview
@@ -91,6 +91,16 @@ def put(session: SessionId, model: int, key: int, data: Buffer) -> Steps[Put]:
         yield c.Abort(granted.handle), None
         raise
     return Put(Status.GRANTED, granted.handle)
+
+
+def given_back(opcode: Opcode, completion: Completion) -> list[Command]:
+    """The commands that return what a command has given to a caller who does not wait for it any more."""
+    back: list[Command] = [c.Unpin(pin) for pin in completion.pins if pin is not None]
+    if opcode is Opcode.OPEN_SESSION and completion.session is not None:
+        back.append(c.CloseSession(completion.session))
+    if opcode is Opcode.ALLOC and completion.status is Status.GRANTED and completion.handle is not None:
+        back.append(c.Abort(completion.handle))
+    return back
 
 
 class GivenUp(Exception):

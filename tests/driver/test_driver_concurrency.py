@@ -1,18 +1,20 @@
 """Coroutines and threads on one device, and what is counted of them."""
 
 import asyncio
-from collections.abc import Coroutine
-from threading import Thread
+import gc
+from collections.abc import Callable, Coroutine
+from threading import Event, Thread
 from typing import Any
+from weakref import ref
 
 import pytest
-from driverbench import Rig, store
+from driverbench import Connect, Rig, store
 
 from hw.params import commands as c
-from hw.params.commands import Command, Completion
-from hw.params.protocol import Opcode, Status
+from hw.params.commands import Command, Completion, Invalidate
+from hw.params.protocol import Opcode, PinId, RingId, Status
 from hw.tb.mutate import mutate
-from sw.driver import AsyncClient, BufferMismatch, CommandFailed, DeviceError, aio, steps
+from sw.driver import AsyncClient, BufferMismatch, CommandFailed, Device, DeviceError, aio, steps
 from sw.driver.client import as_bytes, crc32c
 
 DATA = b"kv" * 300
@@ -114,6 +116,85 @@ def test_a_put_that_is_cancelled_leaves_nothing(rig: Rig) -> None:
     assert rig.counters()["frames_writing"] == 0
 
 
+GIVING: dict[str, Callable[[AsyncClient], Coroutine[Any, Any, Any]]] = {
+    "pins": lambda one: one.lookup(0, [1], pin=True),
+    "a block of pins": lambda one: one.pinned(0, [1]).__aenter__(),
+    "a session": lambda one: one.open(),
+    "a grant": lambda one: one.run(c.Alloc(0, 2, 600, one.own)),  # type: ignore[attr-defined]
+}
+
+
+async def cancelled_gifts(rig: Rig, gift: str, *, answered: bool) -> tuple[int, ...]:
+    """What is in use after a call was cancelled, before or after its command has ended, and what was so before."""
+    used = lambda: [rig.counters()[name] for name in ("pins_used", "sessions_used", "frames_writing")]  # noqa: E731
+    one = client(rig)
+    one.own = await one.open()  # type: ignore[attr-defined]
+    before = used()
+    task = asyncio.create_task(GIVING[gift](one))
+    await asyncio.sleep(0)
+    if answered:
+        rig.settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await one.lookup(0, [9])
+    rig.settle()
+    return tuple(now - then for now, then in zip(used(), before, strict=True))
+
+
+@pytest.mark.parametrize("gift", GIVING)
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_a_cancelled_call_is_given_is_returned(rig: Rig, gift: str, answered: bool) -> None:
+    store(rig.one, 1)
+    assert asyncio.run(cancelled_gifts(rig, gift, answered=answered)) == (0, 0, 0)
+
+
+def test_a_cancelled_call_ends_although_nobody_else_waits(rig: Rig) -> None:
+    async def alone() -> None:
+        task = asyncio.create_task(client(rig).lookup(0, [1], pin=True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        while rig.device.completed[Opcode.LOOKUP, Status.HIT] == 0:
+            await asyncio.sleep(0)
+
+    store(rig.one, 1)
+    run(alone())
+    rig.settle()
+    assert rig.counters()["pins_used"] == 0
+
+
+def test_an_error_reaches_everybody_who_still_waits(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = Event()
+
+    def step() -> None:
+        cancelled.wait()
+        raise DeviceError("gone")
+
+    async def wait() -> None:
+        tasks = [asyncio.create_task(client(rig).lookup(0, [key])) for key in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.wait(tasks[:1])
+        cancelled.set()
+        for task in tasks[1:]:
+            with pytest.raises(DeviceError, match="gone"):
+                await task
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rig.device, "step", step)
+        run(wait())
+
+
+def test_a_device_that_coroutines_have_used_can_go(connect: Connect) -> None:
+    rig = Rig(Device(connect()))
+    run(client(rig).open())  # type: ignore[arg-type]
+    gone = ref(rig.device)
+    del rig
+    gc.collect()
+    assert gone() is None
+
+
 def test_a_device_that_answers_nothing_does_not_hang_coroutines(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing() -> None:
         with pytest.raises(DeviceError, match="nothing to do, but a command has not ended"):
@@ -164,6 +245,46 @@ def test_threads_may_share_a_device_and_a_ring(rig: Rig) -> None:
     assert rig.counters()["sessions_used"] == rig.counters()["frames_sealed"] == 0
 
 
+def sent_before_bound(rig: Rig) -> set[Opcode]:
+    """What is sent between reset and the last BIND of a ring that a thread and a listener want to use too."""
+    device, sent, threads = rig.device, list[Opcode | None](), list[Thread]()
+    submit, reset, administer = device.transport.submit, device.reset, device.administer
+
+    def submits(ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        sent.append(command.opcode)
+        submit(ring, tag, command, into)
+
+    def resets(ring: RingId) -> None:
+        reset(ring)
+        device._arrived.append(Invalidate(ring.port, 3, None))
+        sent.clear()
+        threads.append(Thread(target=rig.one.lookup, args=(0, [1])))
+        threads[0].start()
+        threads[0].join(0.05)  # a thread that can send something has done so by then
+
+    def administers(command: Command, *allowed: Status) -> Status:
+        status = administer(command, *allowed)
+        sent.append(None)
+        return status
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device.transport, "submit", submits)
+        patch.setattr(device, "reset", resets)
+        patch.setattr(device, "administer", administers)
+        device.listen(lambda message: sent.append(rig.one.submit(c.Unpin(PinId(0, 0))).opcode))
+        rig.one.submit(c.Lookup(0, [1]))
+        device.bind(rig.one.ring, 0)
+        threads[0].join()
+        last = len(sent) - 1 - sent[::-1].index(None)
+        assert {Opcode.LOOKUP, Opcode.UNPIN} <= {*sent}, "both had something to send"
+    return {opcode for opcode in sent[:last] if opcode is not None}
+
+
+def test_nothing_else_is_sent_while_a_ring_is_bound(rig: Rig) -> None:
+    store(rig.one, 1)
+    assert sent_before_bound(rig) == {Opcode.BIND}
+
+
 # What is counted.
 
 
@@ -187,6 +308,27 @@ def test_statistics_tell_bytes_and_latencies(rig: Rig) -> None:
 def test_a_put_that_forgets_to_abort_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "put", mutate(steps.put, "    except GivenUp:", "    except ZeroDivisionError:"))
     assert asyncio.run(cancelled_put(rig)) is Status.PENDING
+
+
+@pytest.mark.parametrize(("gift", "left"), [("pins", (1, 0, 0)), ("a session", (0, 1, 0)), ("a grant", (0, 0, 1))])
+def test_a_call_that_returns_nothing_is_found(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, gift: str, left: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(steps, "given_back", lambda opcode, completion: [])
+    store(rig.one, 1)
+    assert asyncio.run(cancelled_gifts(rig, gift, answered=False)) == left
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "found"),
+    [("self._lock, self._hushed()", "self._hushed()", Opcode.LOOKUP), (", self._hushed()", "", Opcode.UNPIN)],
+)
+def test_a_bind_that_others_come_between_is_found(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, good: str, bad: str, found: Opcode
+) -> None:
+    monkeypatch.setattr(Device, "bind", mutate(Device.bind, good, bad))
+    store(rig.one, 1)
+    assert found in sent_before_bound(rig)
 
 
 def test_a_pump_that_completes_nothing_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

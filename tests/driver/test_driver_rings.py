@@ -12,7 +12,7 @@ from hw.params.commands import Binding, Message
 from hw.params.protocol import LookupMode, RingId, Status
 from hw.params.records import COMPLETION, EVENT, Record
 from hw.tb.mutate import mutate
-from sw.driver import Client, Device, DeviceError
+from sw.driver import Client, CommandFailed, Device, DeviceError, RegisterError
 from sw.driver.client import as_bytes, crc32c
 from sw.driver.transport import MmioTransport, flights, mmio, rings
 from sw.driver.transport.loopback import LoopbackBus
@@ -128,6 +128,52 @@ def test_a_buffer_that_cannot_be_mapped_is_refused_and_nothing_is_sent(
         ringed.one.get(handle, length=1000)
     monkeypatch.setattr(ringed.bus, "map", honest)
     assert ringed.mapped() == mapped
+    assert bytes(ringed.one.get(handle, length=1000)) == DATA
+
+
+def test_a_mapping_that_fails_in_any_way_costs_no_tag(ringed: Ringed, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, (first, *_) = store(ringed.one, 1, DATA), ringed.mapped()
+
+    def refuse(port: int, view: memoryview, *, writable: bool) -> int:
+        raise OSError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ringed.bus, "map", refuse)
+        freed: list[int] = []
+        patch.setattr(ringed.device._tags[ringed.one.ring], "free", freed.append)
+        with pytest.raises(OSError, match="out of memory"):
+            ringed.one.get(handle, length=1000)
+        assert len(freed) == 1
+    assert ringed.mapped()[0] == first and bytes(ringed.one.get(handle, length=1000)) == DATA
+
+
+@pytest.mark.parametrize("register", ["RING0_TAIL", "RING0_HEAD", "RING0_CONTROL"])
+def test_a_doorbell_that_is_refused_fails_its_ring_and_nobody_else(
+    ringed: Ringed, monkeypatch: pytest.MonkeyPatch, register: str
+) -> None:
+    handle, honest = store(ringed.one, 1, DATA), ringed.bus.write
+    refused = {ringed.bus._maps[1][name].offset for name in (register, "RING0_CONTROL")}
+
+    def write(unit: int, offset: int, value: int) -> None:
+        if unit == 1 and offset in refused:
+            raise RegisterError("the link is down")
+        honest(unit, offset, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ringed.bus, "write", write)
+        tickets = [ringed.one.read(handle, bytearray(1000)) for _ in range(6)]
+        if register == "RING0_CONTROL":
+            ringed.device.reset(ringed.one.ring)
+        statuses = [ringed.device.wait(ticket).status for ticket in tickets]
+        assert statuses[-1] is Status.UNAVAILABLE and ({*statuses} == {Status.UNAVAILABLE}) == (
+            register != "RING0_HEAD"
+        )
+        assert bytes(ringed.far.get(handle, length=1000)) == DATA, "others go on"
+        with pytest.raises(CommandFailed, match="UNAVAILABLE"):
+            ringed.device.bind(ringed.one.ring, 0)
+    (failed,) = ringed.failures()
+    assert failed.ring == ringed.one.ring and failed.why.endswith("was refused: the link is down")
+    ringed.device.bind(ringed.one.ring, 0)
     assert bytes(ringed.one.get(handle, length=1000)) == DATA
 
 
@@ -273,6 +319,43 @@ def test_commands_that_nobody_answers_end_unavailable_and_come_back_to_nobody(ri
     assert bytes(ringed.one.get(handle, length=1000)) == DATA
 
 
+def hangs(ringed: Ringed, how: str) -> set[Status]:
+    """How the commands of a ring that hangs have ended, after another was busy for a while."""
+    store(ringed.one, 1)
+    ringed.device.transport.set_timeout(5000 if how == "late" else 1e9)
+    requester, answer = ringed.bus.requesters[0], ringed.bus.requesters[0].answer
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requester, "answer", lambda end: None if end.ring == ringed.one.ring else answer(end))
+        tickets = [ringed.one.submit(c.Lookup(0, [1])) for _ in range(6)]
+        if how == "failed":
+            ringed.device.transport._units[0].write("RING0_TAIL", 4)  # type: ignore[attr-defined]
+        for _ in range(2 * mmio.LOOK):
+            busy = ringed.two.submit(c.Lookup(0, [1]))
+            ringed.bus.wait()
+            ringed.bus.wait()
+            assert ringed.device.step() and busy.completion is not None, "it never has to wait"
+    return {ticket.completion.status for ticket in tickets if ticket.completion is not None}
+
+
+@pytest.mark.parametrize("how", ["late", "failed"])
+def test_a_ring_that_hangs_ends_while_another_is_busy(ringed: Ringed, how: str) -> None:
+    assert hangs(ringed, how) == {Status.UNAVAILABLE}
+    assert [failed.ring for failed in ringed.failures()] == [ringed.one.ring]
+
+
+@pytest.mark.parametrize(
+    ("how", "good"), [("late", "        self._end_late()"), ("failed", "            self._look()")]
+)
+def test_a_transport_that_looks_when_nothing_comes_only_is_found(
+    ringed: Ringed, monkeypatch: pytest.MonkeyPatch, how: str, good: str
+) -> None:
+    bad = "    " * good.count("    ") + "pass"
+    monkeypatch.setattr(MmioTransport, "step", mutate(MmioTransport.step, good[4:], bad[4:]))
+    assert hangs(ringed, how) == set()
+    ringed.bus.requesters[0]._contexts.clear()
+    ringed.device.close()
+
+
 def test_a_ring_that_the_device_never_lets_go_stays_out_of_service(ringed: Ringed) -> None:
     store(ringed.one, 1, DATA)
     transport = ringed.device.transport
@@ -286,6 +369,22 @@ def test_a_ring_that_the_device_never_lets_go_stays_out_of_service(ringed: Ringe
     ringed.bus.deaf = False
     ringed.device.bind(ringed.one.ring, 0)
     assert ringed.one.lookup(0, [1]).status is Status.HIT
+
+
+def test_a_ring_that_the_device_never_lets_go_cannot_be_bound(ringed: Ringed) -> None:
+    handle = store(ringed.one, 1, DATA)
+    ringed.device.transport.set_timeout(5000)
+    ticket = ringed.one.submit(c.Lookup(0, [1]))
+    ringed.bus.requesters[0].fetch()
+    ringed.bus.deaf = True
+    assert ringed.device.wait(ticket).status is Status.UNAVAILABLE
+    for to in (0, Binding.NONE):
+        with pytest.raises(CommandFailed, match="UNAVAILABLE"):
+            ringed.device.bind(ringed.one.ring, to)
+    ringed.bus.deaf = False
+    assert ringed.one.lookup(0, [1]).status is Status.UNAVAILABLE, "nothing was bound that could be used"
+    ringed.device.bind(ringed.one.ring, 0)
+    assert bytes(ringed.one.get(handle, length=1000)) == DATA
 
 
 def test_a_loss_that_nobody_answers_ends_in_time(ringed: Ringed) -> None:

@@ -14,14 +14,15 @@ def test_a_slot_is_told_before_its_descriptor_is_there() -> None:
     told: list[tuple[int, int]] = []
     before: list[bool] = []
 
-    def given(ring: RingId, slot: int, tag: int) -> None:
+    def filled(cycle: int | None, ring: RingId, slot: int, tag: int) -> None:
         assert ring == RING
         told.append((slot, tag))
         pair = transport._lanes[ring].pair
         tags = [DESCRIPTOR.unpack(pair.memory.view[at * DESCRIPTOR.size :][: DESCRIPTOR.size]) for at in range(2)]
         before.append(tags[len(told) - 1]["opcode"] == 0)
 
-    transport = MmioTransport(PARAMS, LoopbackBus(PARAMS), entries=8, given=given)
+    transport = MmioTransport(PARAMS, LoopbackBus(PARAMS), entries=8)
+    transport.filled = filled
     device = Device(transport)
     device.start(1)
     tickets = [device.submit(RING, Drop(0, key)) for key in range(2)]

@@ -52,6 +52,10 @@ class Administrator:
         else:
             self._asked = tag
 
+    def refuse(self) -> Iterator[tuple[int, Status]]:
+        """The next command cannot be begun: it has ended UNAVAILABLE."""
+        yield self._waiting.popleft()[0], Status.UNAVAILABLE
+
     def ended(self) -> Iterator[tuple[int, Status]]:
         """The command that was asked for, if it has ended."""
         if self._asked is not None and not self._unit.get("ADMIN_STATUS.busy"):

@@ -35,7 +35,7 @@ class Transport(ABC):
         when the READ fails, what is in ``into`` means nothing.
 
         InputError, and nothing changed, for a tag that is none of the ring's (``hw.params.protocol.tags``), and while
-        the ring has a command with that tag outstanding.
+        the ring has a command with that tag outstanding. After any exception, the transport does not have the command.
         """
         if tag not in tags(ring):
             raise InputError(f"tag = {tag}, expected a number from 0 to {tags(ring)[-1]}")

@@ -21,7 +21,8 @@ class Bus(ABC):
     def map(self, port: int, view: memoryview, *, writable: bool) -> int:
         """Let the requester of a port reach bytes, in place: the address by which it does, a multiple of 4096.
 
-        Nothing else can reach them, and it nothing else: an access beyond them fails.
+        Nothing else can reach them, and it nothing else: an access beyond them fails. Simulators can place any buffer;
+        a bus to hardware has to bounce one that does not begin at a page of the host, until ``unmap``.
         """
 
     @abstractmethod

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hw.params.commands import Bind, Command, Completion
@@ -28,6 +29,9 @@ EVENTS = 64
 
 CYCLES, SECONDS = 10_000_000, 10.0
 """How long a command may take, unless ``set_timeout`` says otherwise: the former if the bus has a clock."""
+
+LOOK = 64
+"""Steps in which something arrives, after which the registers are looked at nevertheless."""
 
 HAPPENINGS = ("completion", "event", "failed", "inactive")
 
@@ -56,10 +60,9 @@ class MmioTransport(Transport):
     - ``entries``: of a ring; at first enough for all commands that a requester has in flight.
     - ``page_bytes``: map buffers in pages of this size, one by one, as memory that lies scattered.
     - ``interrupts``: without them, rings are looked at now and then.
-    - ``given``: called before the device can see a descriptor, with its ring, slot and the command's tag.
 
-    ``filled`` is told of each descriptor before the device can see it: cycle, ring, its tag for the device, and the tag
-    of its command.
+    ``filled`` is told of each descriptor before the device can see it: cycle, ring, its tag for the device (the slot),
+    and the tag of its command.
 
     InputError for sizes that there are none of, DeviceError for another device, or one that stays in use.
     """
@@ -72,17 +75,16 @@ class MmioTransport(Transport):
         entries: int | None = None,
         page_bytes: int | None = None,
         interrupts: bool = True,
-        given: Callable[[RingId, int, int], None] = lambda ring, slot, tag: None,
     ) -> None:
         self.params = params
         self._closed = False
         self.filled: Callable[[int | None, RingId, int, int], None] | None = None
         self._bus = bus
-        self._given = given
         entries = 1 << params.requester.commands.bit_length() if entries is None else check_entries(entries)
         self._flights = Flights(bus, params, page_bytes)
         self._timeouts: dict[RingId | None, float] = {None: SECONDS if bus.cycle is None else CYCLES}
         self._arrived: list[Arrival] = []
+        self._steps = 0
         self._rules = RegisterRules(register_map())
         self._slice = Unit(bus, SLICE, register_map())
         self._administrator = Administrator(self._slice)
@@ -215,15 +217,23 @@ class MmioTransport(Transport):
             lane.flights[slot] = flight
             if self.filled is not None:
                 self.filled(self.cycle, pair.ring, slot, flight.tag)
-            self._given(pair.ring, slot, flight.tag)
-            pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
+            try:
+                pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
+            except RegisterError as error:
+                self._kill(lane, f"its doorbell was refused: {error}")
 
     def _administer(self) -> None:
-        """Give the registers the next command; a ring that is out of service is set up before it is bound."""
+        """Give the registers the next command; a ring that is out of service is set up before it is bound.
+
+        BIND of one that the device does not let go of ends UNAVAILABLE, and is not sent.
+        """
         while (command := self._administrator.next) is not None:
             lane = self._lanes.get(command.ring) if isinstance(command, Bind) else None
             if lane is not None and lane.dead:
                 self._revive(lane)
+                if lane.dead:
+                    self._tell_ended(self._administrator.refuse())
+                    continue
             self._administrator_deadline = self._deadline()
             self._tell_ended(self._administrator.begin())
 
@@ -241,9 +251,12 @@ class MmioTransport(Transport):
 
     def step(self) -> list[Arrival] | None:
         self._collect()
+        self._steps += 1
         if not self._arrived:
             self._rest()
-            self._collect()
+        elif self._steps % LOOK == 0:
+            self._look()
+        self._end_late()
         if not self._arrived and not self._outstanding:
             return None
         arrived, self._arrived = self._arrived, []
@@ -276,19 +289,23 @@ class MmioTransport(Transport):
 
     def _harvest(self, lane: Lane) -> None:
         """Take in the completions of a ring; one that is none ends its service."""
-        pair = lane.pair
-        for fields in pair.pull():
-            slot = fields["tag"]
-            try:
-                flight = lane.flights[slot]
-                completion = completed(pair.ring, flight.tag, flight.command, fields, pair.results(slot)[1])
-            except (KeyError, ValueError):
-                self._kill(lane, "the device has written a completion that is none")
-                return
-            if flight.own is not None:
-                completion.data = bytes(flight.own[: completion.length])
-            self._flights.release(pair.ring.port, lane.flights.pop(slot))
-            self._finish(lane, completion)
+        try:
+            for fields in lane.pair.pull():
+                self._take_in(lane, fields)
+        except RegisterError as error:
+            self._kill(lane, f"its doorbell was refused: {error}")
+        except (KeyError, ValueError):
+            self._kill(lane, "the device has written a completion that is none")
+
+    def _take_in(self, lane: Lane, fields: dict[str, int]) -> None:
+        """A completion; KeyError or ValueError for one that is none."""
+        slot, ring = fields["tag"], lane.pair.ring
+        flight = lane.flights[slot]
+        completion = completed(ring, flight.tag, flight.command, fields, lane.pair.results(slot)[1])
+        if flight.own is not None:
+            completion.data = bytes(flight.own[: completion.length])
+        self._flights.release(ring.port, lane.flights.pop(slot))
+        self._finish(lane, completion)
 
     def _finish(self, lane: Lane, completion: Completion) -> None:
         lane.tags.discard(completion.tag)
@@ -301,13 +318,21 @@ class MmioTransport(Transport):
             self._finish(lane, Completion(lane.pair.ring, flight.tag, Status.UNAVAILABLE))
 
     def _rest(self) -> None:
-        """Wait for the device, then look after what has gone wrong."""
+        """Wait for the device."""
         self._bus.wait()
+        self._look()
+        self._collect()
+
+    def _look(self) -> None:
+        """Look in the registers for what has gone wrong."""
         if self._administrator.outstanding:
             self._slice.happened(["admin"])
         for port, unit in enumerate(self._units):
             if "failed" in unit.happened(HAPPENINGS):
                 self._repair(port)
+
+    def _end_late(self) -> None:
+        """Take rings out of service that have not answered in time; what has come is to be collected before."""
         now = self.clock
         for lane in self._lanes.values():
             late = next((flight for flight in lane.flights.values() if flight.deadline < now), None)
@@ -330,12 +355,14 @@ class MmioTransport(Transport):
         for lane in self._lanes.values():
             if lane.pair.ring.port == port and not lane.dead and lane.pair.failed:
                 self._harvest(lane)
-                self._kill(lane, "memory has failed on the ring, or a doorbell was wrong")
+                if not lane.dead:
+                    self._kill(lane, "memory has failed on the ring, or a doorbell was wrong")
 
     def _kill(self, lane: Lane, why: str) -> None:
         """Take a ring out of service: its commands end UNAVAILABLE."""
         lane.dead = True
-        lane.pair.disable()
+        with suppress(RegisterError):
+            lane.pair.disable()
         self._arrived.append(RingFailed(lane.pair.ring.port, lane.pair.ring, why))
         flights = [*lane.flights.values(), *lane.waiting]
         lane.flights.clear()
@@ -343,20 +370,26 @@ class MmioTransport(Transport):
         self._end(lane, flights)
 
     def _revive(self, lane: Lane) -> None:
-        """Set a ring up again; it stays out of service while the device still has commands of it."""
-        lane.dead = not self._bring_up(lane.pair)
+        """Set a ring up again; it stays out of service while the device still has commands of it, or refuses."""
+        with suppress(RegisterError):
+            lane.dead = not self._bring_up(lane.pair)
 
     def lose(self, ring: RingId) -> None:
         lane = self._lanes[ring]
-        if not lane.dead:
-            lane.pair.lose()
+        try:
+            if not lane.dead:
+                lane.pair.lose()
+        except RegisterError as error:
+            self._kill(lane, f"its loss was refused: {error}")
         while lane.flights or lane.waiting:
             self._collect()
             if lane.flights:
                 self._rest()
+                self._end_late()
         deadline = self._deadline(ring)
         while not lane.dead and lane.pair.losing:
             self._rest()
+            self._end_late()
             if deadline < self.clock:
                 self._kill(lane, "its loss does not reach the node")
         if lane.dead:

@@ -82,7 +82,7 @@ class Requester:
         events, enable = self._events, bool(self.registers.get("EVENT_CONTROL.enable"))
         if enable and not events.enabled:
             events.written = events.head = 0
-            events.failed = False
+            events.failed = self._lost = False
         events.enabled = events.active = enable
         self._show("EVENT_", events)
 
@@ -133,8 +133,7 @@ class Requester:
         return RingId(self._port, queue.index)
 
     def _ring_lost(self, queue: Queue) -> None:
-        if queue.enabled:
-            self._lose(self._ring(queue))
+        self._lose(self._ring(queue))
 
     def _stop(self, queue: Queue) -> None:
         queue.enabled = False
@@ -191,15 +190,14 @@ class Requester:
             self._complete(number, {"status": refusal})
             return
         data, bad = b"", False
-        try:
-            if fields["opcode"] == Opcode.LOOKUP:
-                data = bytes(fields["count"] * KEY_BYTES)
-                data = self.memory.read(fields["data"], len(data))
-            elif fields["opcode"] == Opcode.WRITE:
-                data = bytes(fields["length"])
+        if fields["opcode"] == Opcode.LOOKUP:
+            data, bad = self._keys(fields["data"], fields["count"] * KEY_BYTES)
+        elif fields["opcode"] == Opcode.WRITE:
+            data = bytes(fields["length"])
+            try:
                 data = b"".join(self.memory.read(at, size) for at, size in self._places(fields, len(data)))
-        except Refused:
-            bad = True
+            except Refused:
+                bad = True
         command = command_of(fields, data)
         self._contexts[number] = queue, fields, bad
         self._uses[number] += 1
@@ -207,6 +205,16 @@ class Requester:
             self._complete(number, {"status": Status.INVALID})
         else:
             self._give(self._ring(queue), self._tag(number), command)
+
+    def _keys(self, address: int, length: int) -> tuple[bytes, bool]:
+        """The keys of a LOOKUP, up to the first beat that memory refuses, if it refuses any."""
+        keys, size = b"", self._params.memory.beat_bytes
+        try:
+            while len(keys) < length:
+                keys += self.memory.read(address + len(keys), min(size, length - len(keys)))
+        except Refused:
+            return keys, True
+        return keys, False
 
     def _tag(self, number: int) -> int:
         uses = self._uses[number] << (self._params.requester.commands - 1).bit_length()
@@ -217,7 +225,7 @@ class Requester:
         opcode, size = fields["opcode"], self._params.memory.segment_bytes
         if opcode == Opcode.LOOKUP:
             aligned = (fields["data"] | fields["results"]) % ALIGNMENT == 0
-            good = aligned and 1 <= fields["count"] <= self._params.tables.lookup_keys
+            good = aligned and fields["count"] <= self._params.tables.lookup_keys
             return None if good else Status.INVALID
         if opcode not in (Opcode.WRITE, Opcode.READ):
             return None
@@ -226,7 +234,7 @@ class Requester:
             good = fields["data"] % ALIGNMENT == 0 and shift in PAGE_SHIFTS and 1 << shift >= size
         else:
             good = fields["data"] % size == 0
-        if not good or (opcode == Opcode.WRITE and fields["length"] == 0):
+        if not good:
             return Status.INVALID
         most = max(pool.frame_bytes for pool in self._params.pools)
         return Status.RANGE if opcode == Opcode.WRITE and fields["length"] > most else None
@@ -264,7 +272,10 @@ class Requester:
                 outcome = {"status": Status.RANGE, "slot": completion.length}
             if not mute:
                 bad = not self._place(fields, completion.data[: fields["length"]])
-        self._complete(number, {"status": Status.INVALID} if bad else outcome)
+        if bad:
+            results = ("items", "count") if fields["opcode"] == Opcode.LOOKUP else ()
+            outcome = {"status": Status.INVALID} | {name: outcome.get(name, 0) for name in results}
+        self._complete(number, outcome)
 
     def _results(self, address: int, completion: Completion) -> int:
         each = zip(completion.statuses, completion.handles, completion.pins, strict=True)
