@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import length_hint
 from random import Random
-from threading import Event, Semaphore, Thread
+from threading import Semaphore, Thread
 from typing import Any
 
 from driverbench import FRAMES, PARAMS, Rig
@@ -49,7 +49,7 @@ class Stress:
         ]
         self.random = Random(f"{seed} losses")
         self.moves = Semaphore(0)
-        self.moved = Event()
+        self.done = 0
         self.over = False
         self.lost = 0
         self.failures: list[BaseException] = []
@@ -84,10 +84,10 @@ class Stress:
 
     def _join(self, thread: Thread) -> None:
         while thread.is_alive():
-            self.moved.clear()
-            thread.join(0.01)
-            while thread.is_alive() and not self.over and not self.moved.wait(HANG):
-                raise AssertionError(f"no thread has done anything in {HANG} s")
+            before = self.done
+            thread.join(HANG)
+            if thread.is_alive() and self.done == before:
+                raise AssertionError(f"no thread has done anything in {HANG} s") from next(iter(self.failures), None)
 
     def _work(self, worker: Worker, operations: int) -> None:
         for _ in range(operations):
@@ -95,7 +95,7 @@ class Stress:
                 return
             worker.step()
             self.moves.release()
-            self.moved.set()
+            self.done += 1
 
     # Losses.
 
@@ -178,5 +178,7 @@ def often_switched() -> Iterator[None]:
     """Python gives threads their turns a hundred times as often as usual."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / 100)
-    yield
-    sys.setswitchinterval(usual)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
