@@ -132,6 +132,7 @@ class MessageKind(IntEnum):
 
 
 KEY_BITS = 128
+KEY_BYTES = KEY_BITS // 8
 EPOCH_BITS = 64
 NODE_BITS = 6
 SLICE_BITS = 6

@@ -8,12 +8,11 @@ from driverbench import BUSES, FRAME, PARAMS, SEGMENT, Rig, store
 
 from hw.params import commands as c
 from hw.params.commands import Event
-from hw.params.protocol import REGISTERS, Opcode, PinId, Status
+from hw.params.protocol import KEY_BYTES, REGISTERS, Opcode, PinId, Status
 from hw.params.records import ALIGNMENT, COMPLETION, DESCRIPTOR, GIVEN, PIN, SCATTERED
 from hw.tb.mutate import mutate
 from sw.driver import Device
 from sw.driver.transport import MessagesLost, MmioTransport
-from sw.driver.transport.descriptors import KEY_BYTES
 from sw.driver.transport.loopback import bus as loopback
 from sw.driver.transport.loopback.requester import Requester
 

@@ -8,11 +8,10 @@ from typing import Any
 from amaranth.sim import SimulatorContext
 
 from hw.params import Params, records
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import KEY_BYTES, Opcode, Status
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import (
     COMMAND_BYTES,
-    KEY_BYTES,
     RESPONSE,
     RESPONSE_BYTES,
     Channel,

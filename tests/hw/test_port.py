@@ -8,9 +8,9 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params.params import LinkParams, MemoryParams, Params, TableParams
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import KEY_BYTES, Opcode, Status
 from hw.rtl.emit import describe
-from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, KEY_BYTES, Channel, to_node_buffers
+from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, Channel, to_node_buffers
 from hw.rtl.node.layouts import Kind
 from hw.rtl.node.port import Port, port, reader
 from hw.tb.mutate import mutate

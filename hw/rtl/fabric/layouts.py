@@ -10,6 +10,7 @@ from hw.params.protocol import (
     EPOCH_BITS,
     ITEM_BITS,
     KEY_BITS,
+    KEY_BYTES,
     NODE_BITS,
     PORT_BITS,
     RING_BITS,
@@ -17,8 +18,6 @@ from hw.params.protocol import (
     TAG_BITS,
 )
 from hw.rtl.layouts import beat_layout, handle_layout, layout_of, slot_id_layout
-
-KEY_BYTES = KEY_BITS // 8
 
 
 class Channel(IntEnum):

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params
-from hw.rtl.fabric.layouts import KEY_BYTES
+from hw.params.protocol import KEY_BYTES
 from hw.rtl.gpu.layouts import ADDRESS_BITS, read_beat_layout, read_layout
 from hw.rtl.queue import Queue
 

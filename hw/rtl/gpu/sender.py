@@ -5,8 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.params.protocol import Opcode
-from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, KEY_BYTES, Channel, flit_layout
+from hw.params.protocol import KEY_BYTES, Opcode
+from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, Channel, flit_layout
 from hw.rtl.gpu.key_reader import KeyReader
 from hw.rtl.gpu.layouts import acknowledgement_layout, move_layout, read_beat_layout, read_layout, send_layout
 

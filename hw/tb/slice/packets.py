@@ -7,13 +7,12 @@ from typing import Any
 from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
-from hw.params.protocol import Handle, RingId, SlotId, Status
+from hw.params.protocol import KEY_BYTES, Handle, RingId, SlotId, Status
 from hw.params.records import LOST
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import (
     COMMAND,
     COMMAND_BYTES,
-    KEY_BYTES,
     MESSAGE_BYTES,
     RESPONSE,
     RESPONSE_BYTES,

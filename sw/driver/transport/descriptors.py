@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
 from hw.params.errors import InputError
-from hw.params.protocol import KEY_BITS, Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId
+from hw.params.protocol import KEY_BITS, KEY_BYTES, Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId
 from hw.params.records import LIVE, PARK, PIN, RUN, SETTINGS
 from hw.params.registers import Bound
 from sw.driver.transport.administration import bound_of
-
-KEY_BYTES = KEY_BITS // 8
 
 
 def fields_of(command: Command) -> dict[str, int]:

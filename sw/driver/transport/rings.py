@@ -6,10 +6,9 @@ import numpy as np
 
 from hw.params.errors import InputError
 from hw.params.params import Params
-from hw.params.protocol import RingId
+from hw.params.protocol import KEY_BYTES, RingId
 from hw.params.records import ALIGNMENT, COMPLETION, DESCRIPTOR, EVENT, PHASE
 from sw.driver.transport.bus import Bus
-from sw.driver.transport.descriptors import KEY_BYTES
 from sw.driver.transport.unit import Unit
 
 MOST_ENTRIES = 1 << 15

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params
-from hw.params.protocol import ITEM_BITS, KEY_BITS, PORT_BITS, RING_BITS, Opcode, Status
-from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, KEY_BYTES, Channel, flit_layout, to_node_buffers
+from hw.params.protocol import ITEM_BITS, KEY_BITS, KEY_BYTES, PORT_BITS, RING_BITS, Opcode, Status
+from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, Channel, flit_layout, to_node_buffers
 from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
 from hw.rtl.node.port.decode import decode
 from hw.rtl.node.port.layouts import ANSWER, arrival_layout, move_layout

@@ -7,7 +7,7 @@ from functools import partial
 
 from hw.params.commands import Command, Completion, Message
 from hw.params.params import Params
-from hw.params.protocol import TAG_BITS, Opcode, RingId, Status
+from hw.params.protocol import KEY_BYTES, TAG_BITS, Opcode, RingId, Status
 from hw.params.records import (
     ALIGNMENT,
     COMPLETION,
@@ -19,7 +19,7 @@ from hw.params.records import (
     SCATTERED,
 )
 from hw.rdl import requester_map
-from sw.driver.transport.descriptors import KEY_BYTES, command_of
+from sw.driver.transport.descriptors import command_of
 from sw.driver.transport.loopback.memory import Memory, Refused
 from sw.driver.transport.loopback.written import message_of, names_of
 from sw.driver.transport.registers import RegisterFile, Window
