@@ -54,7 +54,7 @@ class Worker:
             self._use_wrong_names: 4,
             self._unpin: 10,
             self._drop: 4,
-            self._close: 4,
+            self._close_any: 4,
         }
 
     def step(self) -> None:
@@ -69,7 +69,7 @@ class Worker:
         while self._pins:
             self._unpin()
         while self._sessions:
-            self._close()
+            self._close_any()
 
     # Statuses, with losses of the ring in mind.
 
@@ -98,11 +98,15 @@ class Worker:
         else:
             self._ended("open", Status.OK, mark)
 
-    def _close(self) -> None:
+    def _close_any(self) -> None:
         if self._sessions:
-            session, mark = self._sessions.pop(self._random.randrange(len(self._sessions)))
-            self._ended("close", self.client.run(c.CloseSession(session)).status, mark)
-            self._wrong_sessions[0] = session
+            self._close(self._random.choice(self._sessions))
+
+    def _close(self, held: tuple[SessionId, Mark]) -> None:
+        self._sessions.remove(held)
+        session, mark = held
+        self._ended("close", self.client.run(c.CloseSession(session)).status, mark)
+        self._wrong_sessions[0] = session
 
     # Blocks.
 
@@ -118,7 +122,7 @@ class Worker:
         kept = self._judge.drops.quiet(before, (self.partition, model, key))
         self._ended("put", put.status, held[1], alive=kept)
         if put.status in (Status.STALE, Status.UNAVAILABLE):
-            self._sessions.remove(held)
+            self._close(held)  # it may be that only the block is gone
         if put.handle is not None:
             self._judge.seen.append(Seen(put.handle, model, key, put.stored))
 
