@@ -231,6 +231,7 @@ def test_a_device_that_takes_its_time_to_start_is_waited_for(rig: Rig, monkeypat
     store(rig.one, 1)
 
 
+@pytest.mark.patient
 def test_a_ring_that_can_never_be_bound_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rig.device, "administer", lambda command, *allowed: Status.PENDING)
     with pytest.raises(DeviceError, match=r"RingId\(port=0, ring=0\) cannot be bound: PENDING 1,016 times"):

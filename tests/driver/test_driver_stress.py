@@ -145,7 +145,13 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
         '{"status": Status.STALE if completion.status == Status.OK else completion.status',
         "STALE, though|ends STALE",
     ),
-    "the node does not hear of a loss": (Requester, "_ring_lost", "if queue.enabled:", "if False:", "is lost, and yet"),
+    "the node does not hear of a loss": (
+        Requester,
+        "_ring_lost",
+        "self._lose(self._ring(queue))",
+        "pass",
+        "is lost, and yet",
+    ),
     "a loss does not wait for the device": (
         MmioTransport,
         "lose",
@@ -191,7 +197,7 @@ def test_threads_find_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None
 def test_a_run_that_hangs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that never lets go of the lock."""
     monkeypatch.setattr(stress, "HANG", 0.5)
-    kept = mutate(Device.bind, "with self._lock:", "self._lock.acquire()\n    if True:")
+    kept = mutate(Device.bind, "with self._lock, self._hushed():", "self._lock.acquire()\n    with self._hushed():")
     rig = Stress(LoopbackBus(PARAMS), 0)
     monkeypatch.setattr(Device, "bind", kept)
     with pytest.raises(AssertionError, match="no thread has done anything"):

@@ -39,7 +39,9 @@ def overrides(geometry: str) -> list[str]:
     return ["preset=TINY", *GEOMETRIES[geometry]]
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize(
+    "geometry", [pytest.param(each, marks=[pytest.mark.nightly] if each == "wide" else []) for each in GEOMETRIES]
+)
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
     run_bench(Cam(load_params(None, chosen)), "cam", BENCH, overrides=chosen)

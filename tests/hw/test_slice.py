@@ -85,6 +85,7 @@ def follow(params: Params, seed: int, commands: int) -> list[World]:
     return worlds
 
 
+@pytest.mark.nightly
 def test_bytes_in_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Harness, "memory_bytes", lambda self, channel, address, length: bytes(length))
     with pytest.raises(CheckError, match="memory does not hold what was stored"):
