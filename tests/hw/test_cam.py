@@ -40,14 +40,15 @@ def overrides(geometry: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "geometry", [pytest.param(each, marks=[pytest.mark.nightly] if each == "wide" else []) for each in GEOMETRIES]
+    "geometry",
+    [pytest.param(each, marks=[pytest.mark.nightly] if each in ("wide", "true") else []) for each in GEOMETRIES],
 )
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
     run_bench(Cam(load_params(None, chosen)), "cam", BENCH, overrides=chosen)
 
 
-@pytest.mark.parametrize("geometry", ["tiny", "odd"])
+@pytest.mark.parametrize("geometry", ["tiny", pytest.param("odd", marks=pytest.mark.nightly)])
 def test_bench_with_errors(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
     run_bench(Cam(load_params(None, chosen)), "cam", ERRORS, overrides=chosen)
