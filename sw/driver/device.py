@@ -173,7 +173,7 @@ class Device:
             tag = self._tags[ring].take()
             try:
                 self.transport.submit(ring, tag, command, into)
-            except Exception:
+            except Exception:  # whatever it is goes on to the caller; the tag must not be lost with it
                 self._tags[ring].free(tag)
                 raise
             self._tickets[ring, tag] = ticket

@@ -14,7 +14,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     """Makes transports, and closes them in the end."""
     for marker, reason in LACKS.get(request.param, {}).items():
         if request.node.get_closest_marker(marker):
-            pytest.skip(reason)
+            pytest.skip(reason)  # what a device lacks, and why, is in LACKS
     made: list[Transport] = []
 
     def make(params: Params = PARAMS, seed: int = 0) -> Transport:

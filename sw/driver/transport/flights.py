@@ -87,7 +87,7 @@ class Flights:
             if scattered:
                 table = np.array(flight.mapped, "<u8").view(np.uint8).data
                 flight.mapped.append(self._bus.map(port, table, writable=False))
-        except Exception:
+        except Exception:  # whatever it is goes on to the caller; what is mapped must not stay so
             self.release(port, flight)
             raise
         flight.fields["data"] = flight.mapped[-1]
