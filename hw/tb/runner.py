@@ -19,7 +19,7 @@ from cocotb_tools.runner import get_runner
 from hw.rtl.emit import Emission
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD, find_verilator
+from hw.tb.verilator import BUILD, COMPILED, find_verilator
 
 RESULTS = "results.xml"
 LOG_TAIL = 60
@@ -112,7 +112,9 @@ def build_simulation(emission: Emission, *, waves: bool) -> Path:
                         hdl_toplevel=emission.name,
                         build_dir=directory,
                         timescale=("1ns", "1ps"),
-                        build_args=["-Wno-fatal", "--x-initial", "unique"],  # warnings are the lint test's business
+                        build_args=[  # -Wno-fatal: warnings are the lint test's business
+                            *("-Wno-fatal", "--x-initial", "unique", "-MAKEFLAGS", COMPILED)
+                        ],
                         waves=waves,
                         log_file=log,
                     )

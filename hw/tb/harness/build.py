@@ -23,7 +23,7 @@ from hw.rtl.fabric import Channel
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD, find_verilator
+from hw.tb.verilator import BUILD, COMPILED, find_verilator
 
 HERE = Path(__file__).resolve().parent
 HW = HERE.parent.parent
@@ -66,8 +66,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
     sources = [HERE / "simulation.cpp", HERE / f"{emission.name}.cpp"]
     models = [file.read_text() for file in [*sorted(HERE.glob("*.h")), *sources]]
     header = describe_ports(params, emission, waves=waves)
-    flags = (*FLAGS, "-MAKEFLAGS", f"OPT_FAST={'-O3' if len(emission.verilog) < BIG else '-O1'}")
-    tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {flags}"
+    tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {FLAGS}"
     parts = [tools, header, emission.verilog, *models]
     directory = BUILD / f"{emission.name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
     library = directory / f"lib{emission.name}.so"
@@ -81,7 +80,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
             command = [  # -Wno-fatal: warnings are the lint test's business
                 *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal"),
                 *("--x-initial", "unique"),
-                *("--prefix", "Vtop", "--Mdir", str(directory), "-o", "partial.so", *flags),
+                *("--prefix", "Vtop", "--Mdir", str(directory), "-o", "partial.so", *FLAGS),
                 *(["--trace", "--trace-structs"] if waves else []),
                 *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), *map(str, sources)),
             ]
@@ -98,11 +97,9 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
 FLAGS = (
     *("-CFLAGS", "-std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique"),
     *("-LDFLAGS", "-shared -Wl,-Bsymbolic"),
+    *("-MAKEFLAGS", COMPILED),
 )
 """How it is compiled: libraries of different tops must not share anything in one process."""
-
-BIG = 3_000_000
-"""Characters of Verilog from which on -O3 takes too long for what it saves."""
 
 
 def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
