@@ -139,7 +139,9 @@ RESPONSE = data.StructLayout(
 
 RESPONSE_BYTES = RESPONSE.size // 8
 
-MESSAGE = layout_of(records.MESSAGE, handle=handle_layout(), slot=slot_id_layout())
+MESSAGE_FLAGS = data.StructLayout({"of_partition": 1, "of_model": 1, "lost": 1, "reserved": 5})
+
+MESSAGE = layout_of(records.MESSAGE, handle=handle_layout(), slot=slot_id_layout(), flags=MESSAGE_FLAGS)
 """What a node tells a port, a MESSAGE packet. From a requester, a MESSAGE is one flit, and says that `ring` is lost."""
 
 MESSAGE_BYTES = records.MESSAGE.size

@@ -128,9 +128,8 @@ class Events(wiring.Component):
             m.d.sync += [
                 self.records.valid.eq(1),
                 out.address.eq(settings.completion + tail * records.EVENT.size),
-                *(out.record[name].eq(message[name]) for name, _ in MESSAGE if name != "flags"),
-                out.record.flags.eq(message.flags),
-                out.record.flags.lost.eq(message.flags[2] | lost),
+                *(out.record[name].eq(message[name]) for name, _ in MESSAGE),
+                out.record.flags.lost.eq(message.flags.lost | lost),
                 out.record.phase.eq(phase),
                 lost.eq(0),
                 tail.eq(after),

@@ -6,7 +6,7 @@ from amaranth.utils import bits_for
 from hw.params import Params, records
 from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS
 from hw.rtl.axi import axi4_read, axi4_write
-from hw.rtl.fabric.layouts import COMMAND
+from hw.rtl.fabric.layouts import COMMAND, MESSAGE_FLAGS
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
 
 ADDRESS_BITS = 64
@@ -215,7 +215,7 @@ EVENT = layout_of(
     records.EVENT,
     handle=handle_layout(),
     slot=slot_id_layout(),
-    flags=data.StructLayout({"of_partition": 1, "of_model": 1, "lost": 1, "reserved": 5}),
+    flags=MESSAGE_FLAGS,
 )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from hw.params import records
 from hw.params.commands import Completion, Event, Fate, Invalidate, Message
 from hw.params.protocol import MessageKind
 from hw.rtl.emit import describe
@@ -17,14 +16,18 @@ CODEC = Codec(describe(MESSAGE))
 def fields_of(message: Message) -> Fields:
     """Every field of a message; what its kind has no use for is 0."""
     blank = CODEC.unpack(0)
+
+    def flags(name: str) -> Fields:
+        return {"flags": blank["flags"] | {name: 1}}
+
     match message:
         case Event(_, fate, partition, model, key, name):
             plain = {"fate": fate.value, "partition": partition, "model": model, "key": key}
             return blank | plain | {"kind": MessageKind.EVENT.value, "handle": handle(name)}
         case Invalidate(_, None, int(model)):
-            return blank | {"kind": MessageKind.INVALIDATE.value, "flags": records.OF_MODEL, "model": model}
+            return blank | {"kind": MessageKind.INVALIDATE.value, "model": model} | flags("of_model")
         case Invalidate(_, int(partition), None):
-            return blank | {"kind": MessageKind.INVALIDATE.value, "flags": records.OF_PARTITION, "partition": partition}
+            return blank | {"kind": MessageKind.INVALIDATE.value, "partition": partition} | flags("of_partition")
     raise ValueError(f"no hardware tells {message}")
 
 
@@ -37,4 +40,4 @@ def what_of(fields: Fields) -> str:
     """What a message is about, for a count."""
     if fields["kind"] == MessageKind.EVENT:
         return Fate(fields["fate"]).name
-    return "PARTITION" if fields["flags"] & records.OF_PARTITION else "MODEL"
+    return "PARTITION" if fields["flags"]["of_partition"] else "MODEL"

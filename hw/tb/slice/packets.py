@@ -8,7 +8,6 @@ from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
 from hw.params.protocol import KEY_BYTES, Handle, RingId, SlotId, Status
-from hw.params.records import LOST
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import (
     COMMAND,
@@ -129,8 +128,7 @@ class Packets:
         if len(payload) != MESSAGE_BYTES:
             raise CheckError(f"a message of {len(payload)} bytes, expected {MESSAGE_BYTES}")
         fields = CODEC.unpack(int.from_bytes(payload, "little"))
-        lost = bool(fields["flags"] & LOST)
-        return lost, fields | {"flags": fields["flags"] & ~LOST}
+        return bool(fields["flags"]["lost"]), fields | {"flags": fields["flags"] | {"lost": 0}}
 
     def ends(self, flit: int) -> bool:
         """Whether a flit ends its packet."""

@@ -5,7 +5,6 @@ The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate`, `session
 
 from amaranth import Module, Mux, Signal, Value
 
-from hw.params import records
 from hw.params.protocol import ModelState, Status
 from hw.rtl.node.core import streaming
 from hw.rtl.node.core.emission import Emission, first
@@ -211,7 +210,7 @@ def _drop_partition(m: Module, t: Tables, e: Emission) -> None:
     """Everything in the partition dies."""
     op = t.op
     m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
-    e.notices.invalidate(records.OF_PARTITION)
+    e.notices.invalidate(of_model=False)
     t.sweep()
     e.answer(Status.OK)
 
@@ -228,7 +227,7 @@ def _retire(m: Module, t: Tables, e: Emission) -> None:
     op = t.op
     m.d.comb += [t.model_scopes.op.eq(ScopeOp.BUMP), t.model_scopes.index.eq(op.model)]
     m.d.sync += t.models[op.model].eq(ModelState.RETIRED)
-    e.notices.invalidate(records.OF_MODEL)
+    e.notices.invalidate(of_model=True)
     t.sweep()
     e.answer(Status.OK)
 

@@ -4,7 +4,6 @@ from amaranth import Cat, Module, Signal
 from amaranth.hdl import ValueLike
 from amaranth.lib import data, stream
 
-from hw.params import records
 from hw.params.commands import Fate
 from hw.params.protocol import MessageKind
 from hw.rtl.node.core.tables import Tables
@@ -21,7 +20,7 @@ class Notices:
     def __init__(self, m: Module, t: Tables, messages: stream.Interface) -> None:
         self._m, self._t = m, t
         self._happens, self._dies = Signal(), Signal()
-        self._fate, self._flags = Signal(Fate), Signal(8)
+        self._fate, self._of_model = Signal(Fate), Signal()
         row, op = frame_layout(t.params), operation_layout(t.params)
         model_bits, partition_bits = (
             (count - 1).bit_length() for count in (t.params.tables.models, t.params.tables.partitions)
@@ -31,7 +30,7 @@ class Notices:
                 {
                     "event": 1,
                     "fate": Fate,
-                    "flags": 8,
+                    "of_model": 1,
                     "partition": row["partition"].shape,
                     "model": op["model"].shape,
                     "frame": len(t.index),
@@ -45,7 +44,7 @@ class Notices:
             m.d.sync += [
                 told.event.eq(1),
                 told.fate.eq(self._fate),
-                told.flags.eq(0),
+                told.of_model.eq(0),
                 told.partition.eq(t.frame.partition),
                 told.frame.eq(t.index),
                 told.generation.eq(t.frame.generation),
@@ -53,7 +52,7 @@ class Notices:
         with m.If(self._dies):
             m.d.sync += [
                 told.event.eq(0),
-                told.flags.eq(self._flags),
+                told.of_model.eq(self._of_model),
                 told.partition.eq(t.op.partition),
                 told.model.eq(t.op.model),
             ]
@@ -63,8 +62,9 @@ class Notices:
         m.d.comb += [
             messages.valid.eq(under_way[2] & ~t.failing),
             messages.payload.ports.eq(self._ports(told)),
-            message.flags.eq(told.flags),
             message.kind.eq(MessageKind.INVALIDATE),
+            message.flags.of_model.eq(told.of_model),
+            message.flags.of_partition.eq(~told.event & ~told.of_model),
         ]
         with m.If(told.event):
             m.d.comb += [
@@ -76,10 +76,10 @@ class Notices:
                 message.handle.generation.eq(told.generation),
                 message.handle.epoch.eq(t.epoch),
             ]
-        with m.Elif(told.flags == records.OF_PARTITION):
-            m.d.comb += message.partition.eq(told.partition)
-        with m.Else():
+        with m.Elif(told.of_model):
             m.d.comb += message.model.eq(told.model)
+        with m.Else():
+            m.d.comb += message.partition.eq(told.partition)
 
     def _ports(self, told: data.View) -> Signal:
         """Return the ports with a live ring that may read the partition, or for a model with any: two cycles later."""
@@ -88,9 +88,7 @@ class Notices:
         rings = [ring.bound & ~ring.lost & readers.bit_select(ring.partition, 1) for ring in t.rings]
         per_port = tables.rings_per_port
         m.d.sync += [
-            readers.eq(
-                Cat((told.flags == records.OF_MODEL) | t.reads(i, told.partition) for i in range(tables.partitions))
-            ),
+            readers.eq(Cat(told.of_model | t.reads(i, told.partition) for i in range(tables.partitions))),
             ports.eq(Cat(Cat(rings[i : i + per_port]).any() for i in range(0, len(rings), per_port))),
         ]
         return ports
@@ -99,6 +97,6 @@ class Notices:
         """The block in hand was stored, or has gone alone, if `when`: for the ports that may read it."""
         self._m.d.comb += [self._happens.eq(when), self._fate.eq(fate)]
 
-    def invalidate(self, flag: ValueLike) -> None:
-        """The partition or model of the operation has died, as `flag` says: for the ports that could read of it."""
-        self._m.d.comb += [self._dies.eq(1), self._flags.eq(flag)]
+    def invalidate(self, *, of_model: bool) -> None:
+        """The model of the operation has died, or its partition: for the ports that could read of it."""
+        self._m.d.comb += [self._dies.eq(1), self._of_model.eq(of_model)]

@@ -1,10 +1,10 @@
 """Messages on their way to the link."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.params import Params, records
+from hw.params import Params
 from hw.rtl.fabric.layouts import MESSAGE, flit_layout
 from hw.rtl.fabric.packet import cut
 from hw.rtl.node.layouts import NOTICE
@@ -61,7 +61,7 @@ class Messages(wiring.Component):
         m.d.comb += [
             queue.i.valid.eq(self.notices.valid & ~notice.lost),
             queue.i.payload.eq(notice.message),
-            queue.i.payload.flags.eq(notice.message.flags | Mux(missed, records.LOST, 0)),
+            queue.i.payload.flags.lost.eq(missed),
         ]
         with m.If(self.notices.valid):
             m.d.sync += missed.eq(notice.lost | ~queue.i.ready)
