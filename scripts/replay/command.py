@@ -107,6 +107,8 @@ def command(
         lost = f"{out}: {error.strerror}, the results could not be written there; {_keep(results.files)}"
     stats, failed = results.stats, results.stats["failed_checks"]
     lines = [*stats["hints"], *([] if lost else [f"report: {out / 'report.html'}"])]
+    if window is not None and stats["cycles"] <= window[0]:
+        lines.append(f"no waves: the run ended after {stats['cycles']:,} cycles, before cycle {window[0]:,}")
     unread = _say(_summary(results) + "".join(f"{line}\n" for line in lines))
     if failed:
         more = f" (and {len(failed) - 1} more, see {out / 'stats.json'})" if failed[1:] else ""
@@ -127,8 +129,8 @@ def _window(waves: str | None) -> tuple[int, int] | None:
     if waves is None:
         return None
     begin, _, end = waves.partition(":")
-    if not (begin.isdecimal() and end.isdecimal() and int(begin) < int(end)):
-        raise InputError(f"--waves {waves}: expected two cycles FROM:TO, the first before the second")
+    if not (begin.isdecimal() and end.isdecimal() and int(begin) < int(end) < 1 << 64):
+        raise InputError(f"--waves {waves}: expected two cycles FROM:TO, the first before the second, of 64 bits")
     return int(begin), int(end)
 
 

@@ -43,6 +43,8 @@ def check_command(command: Command) -> None:
             good = good and all(isinstance(part, int) for part in value)
         elif isinstance(value, memoryview):
             good = good and is_plain(value)
+        elif name == "keys":
+            good = good and all(map(int.__instancecheck__, value))
         if not good:
             expected = " or ".join(map(_words, kinds))
             raise InputError(f"{command.opcode.name}: {name} is {type(value).__name__}, expected {expected}")

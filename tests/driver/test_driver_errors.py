@@ -46,6 +46,8 @@ WRONG_TYPES: dict[str, Callable[[Rig], object]] = {
     "lookup of one key": lambda rig: rig.one.lookup(0, 5),  # type: ignore[arg-type]
     "lookup of a generator": lambda rig: rig.one.lookup(0, (key for key in [1])),  # type: ignore[arg-type]
     "lookup of an array": lambda rig: rig.one.lookup(0, np.array([1, 2])),  # type: ignore[arg-type]
+    "lookup of a text": lambda rig: rig.one.lookup(0, ["a"]),  # type: ignore[list-item]
+    "lookup of another integer": lambda rig: rig.one.lookup(0, [1, np.int64(2)]),  # type: ignore[list-item]
     "lookup in a named model": lambda rig: rig.one.lookup("llama", [1]),  # type: ignore[arg-type]
     "lookup in a mode of its own": lambda rig: rig.one.lookup(0, [1], mode=7),  # type: ignore[arg-type]
     "put without a session": lambda rig: rig.one.put(None, 0, 1, b"x"),  # type: ignore[arg-type]
@@ -99,7 +101,6 @@ INVALID: dict[str, Callable[[Rig], Status]] = {
     "a model below zero": lambda rig: rig.one.lookup(-1, [1]).status,
     "no keys": lambda rig: rig.one.lookup(0, []).status,
     "too many keys": lambda rig: rig.one.lookup(0, range(9)).status,
-    "a key that is none": lambda rig: rig.one.lookup(0, ["x"]).status,  # type: ignore[list-item]
     "a key of 129 bits": lambda rig: rig.one.lookup(0, [1 << 128]).status,
     "put in a model out of range": lambda rig: rig.one.put(rig.one.open(), 2, 1, b"x").status,
     "put under a negative key": lambda rig: rig.one.put(rig.one.open(), 0, -1, b"x").status,

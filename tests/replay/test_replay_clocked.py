@@ -130,12 +130,20 @@ def test_waves_are_among_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     with_backend(monkeypatch)
     assert ticking("--waves", "10:200").exit_code == 0
     assert Path("out", "waves.vcd").read_text() == "10 200"
+    late = ticking("--waves", f"{1 << 40}:{1 << 41}")
+    assert late.exit_code == 0 and f"no waves: the run ended after {stats()['cycles']:,} cycles" in late.output
     assert ticking().exit_code == 0 and not Path("out", "waves.vcd").exists()
 
 
 @pytest.mark.parametrize(
     ("waves", "words"),
-    [("1:2", "the backend spec has no cycles"), ("2:1", "the first before the second"), ("a:b", "FROM:TO"), ("5", "5")],
+    [
+        ("1:2", "the backend spec has no cycles"),
+        ("2:1", "the first before the second"),
+        ("a:b", "FROM:TO"),
+        ("5", "5"),
+        (f"0:{1 << 64}", "64 bits"),
+    ],
 )
 def test_waves_that_cannot_be_had_are_refused(waves: str, words: str) -> None:
     result = kvnode_replay("trace.jsonl", "--waves", waves, "--out", "out")
