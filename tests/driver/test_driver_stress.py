@@ -107,7 +107,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
         "    view, writable = self.late[-12 % len(self.late)]\n"
         "    if writable:\n"
         "        view[:1] = b'x'",
-        "has changed after its READ had ended",
+        "has changed after its READ had ended|read from partition",  # a thread may look before
     ),
     "a block read as sealed that was not stored": (
         steps,

@@ -61,7 +61,7 @@ class Messages(wiring.Component):
         m.d.comb += [
             queue.i.valid.eq(self.notices.valid & ~notice.lost),
             queue.i.payload.eq(notice.message),
-            queue.i.payload.flags.lost.eq(missed),
+            queue.i.payload.flags.lost.eq(notice.message.flags.lost | missed),
         ]
         with m.If(self.notices.valid):
             m.d.sync += missed.eq(notice.lost | ~queue.i.ready)
