@@ -27,6 +27,12 @@ _COMMANDS = [kind for kind in vars(c).values() if isinstance(kind, type) and iss
 _FIELDS = {kind: [(f.name, _kinds(get_type_hints(kind)[f.name])) for f in fields(kind)] for kind in _COMMANDS}
 
 
+def _described(value: object) -> str:
+    """The class of a value in messages; of a sequence, with those of what is in it."""
+    inside = {type(part).__name__ for part in value} if isinstance(value, list | tuple) else ()
+    return " of ".join(filter(None, [type(value).__name__, ", ".join(sorted(inside))]))
+
+
 def is_plain(view: memoryview) -> bool:
     """Whether a view is a row of single bytes."""
     return view.itemsize == view.ndim == 1 and view.c_contiguous
@@ -47,7 +53,7 @@ def check_command(command: Command) -> None:
             good = good and all(map(int.__instancecheck__, value))
         if not good:
             expected = " or ".join(map(_words, kinds))
-            raise InputError(f"{command.opcode.name}: {name} is {type(value).__name__}, expected {expected}")
+            raise InputError(f"{command.opcode.name}: {name} is {_described(value)}, expected {expected}")
 
 
 def check_destination(into: memoryview) -> None:

@@ -79,6 +79,11 @@ def test_arguments_of_another_type_are_refused_in_one_line_and_nothing_is_sent(r
     assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
 
 
+def test_what_is_in_a_sequence_is_named(rig: Rig) -> None:
+    with pytest.raises(InputError, match="LOOKUP: keys is list of int, int64, expected Sequence of integers"):
+        rig.one.lookup(0, [1, np.int64(2)])  # type: ignore[list-item]
+
+
 DESTINATIONS: dict[str, Any] = {
     "bytes": b"read-only",
     "read-only view": memoryview(b"read-only"),
