@@ -93,7 +93,14 @@ class TableParams(Section):
     models: int = param(64, "model table entries", low=1, high=256)
     sessions: int = param(1024, "open sessions", low=1, high=65536)
     pins_per_ring: int = param(2048, "pin table entries of a ring", low=1, high=65536)
-    parked_reads: int = param(64, "READs that can wait for a seal", low=1, high=4096)
+    parked_reads: int = param(64, "READs that can wait for a seal", low=1, high=1024)
+    park_cycles: int = param(
+        1 << 20, "a parked READ waits as long at least, and twice as long at most", low=16, high=1 << 40, unit="cycles"
+    )
+    fences: int = param(16, "sessions that can be moving between rings", low=1, high=64)
+    fence_cycles: int = param(
+        1 << 20, "a session moves for as long at least, and twice as long at most", low=16, high=1 << 40, unit="cycles"
+    )
     lookup_keys: int = param(256, "keys of one LOOKUP", low=1, high=4096)
     victims: int = param(64, "victim FIFO of a partition", low=1, high=1024)
     scan_frames: int = param(
@@ -284,6 +291,7 @@ TINY = Params(
         sessions=2,
         pins_per_ring=2,
         parked_reads=2,
+        fences=1,
         lookup_keys=4,
         victims=2,
         scan_frames=2,

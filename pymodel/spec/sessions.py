@@ -61,6 +61,7 @@ def migrate(core: Core, ring: Ring, op: Taken, command: c.Migrate, result: Compl
     require(session.fence is None, Status.PENDING)
     if session.ring is ring:
         return True
+    require(len(core.fenced) < core.params.tables.fences, Status.NO_SPACE)
     session.fence = Fencing(ring, op.tag)
     core.fenced[command.session.slot] = session
     core.outputs.append(Fence(session.ring.id.port, session.ring.id, command.session))

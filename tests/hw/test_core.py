@@ -27,7 +27,7 @@ from pymodel.stimulus.traffic import Fault, Happen, Submit
 from tests.hw.simulate import Restart, simulate
 
 BENCH = "hw.tb.core.bench"
-SETTLED = 400
+SETTLED = 1_000
 """Idle cycles after which the hands of the core have found all there is."""
 
 
@@ -41,6 +41,9 @@ def small(**tables: int) -> Params:
         "sessions": 3,
         "pins_per_ring": 3,
         "parked_reads": 2,
+        "park_cycles": 150,
+        "fences": 1,
+        "fence_cycles": 400,
         "lookup_keys": 4,
         "victims": 3,
         "scan_frames": 4,
@@ -78,6 +81,7 @@ def play(
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
         ctx.set(dut.diagonals, diagonals(params))
+        ctx.set(dut.may_resume, (1 << params.tables.ports) - 1)
         ctx.set(dut.verdicts.ready, 1)
         ctx.set(dut.log.ready, 1)
         await ctx.tick().until(dut.ready)

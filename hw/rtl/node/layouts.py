@@ -22,6 +22,9 @@ from hw.params.toeplitz import tag_bits
 from hw.rtl.fabric.layouts import MESSAGE
 from hw.rtl.layouts import frame_bits, handle_layout, place_layout, slot_id_layout
 
+COUNT_BITS = 32
+"""Segments of a session, as ANSWER_FENCE counts them."""
+
 
 class Kind(IntEnum):
     """What an operation is: a command by its opcode, or an internal operation."""
@@ -50,9 +53,13 @@ class Kind(IntEnum):
     READ_DONE = 34
     DRAINED = 35
     LOST = 36
+    EXPIRED_READ = 37
+    EXPIRED_FENCE = 38
+    FENCED = 39
     STEP_FRAMES = 40
     STEP_SESSIONS = 41
     STEP_PINS = 42
+    STEP_PARKED = 43
 
 
 class Bind(IntEnum):
@@ -95,11 +102,11 @@ def operation_layout(params: Params) -> data.StructLayout:
     - `malformed`: whoever took the command apart found a field outside its type.
     - `model`, `key`: of LOOKUP, ALLOC, DROP, SET_MODEL, RETIRE.
     - `handle`: of WRITE, SEAL, ABORT, READ; of an internal operation, `handle.frame` alone.
-    - `slot`: the session of ALLOC and CLOSE_SESSION, the pin of UNPIN.
+    - `slot`: the session of ALLOC, CLOSE_SESSION, MIGRATE and ANSWER_FENCE, the pin of UNPIN.
     - `segment`, `count`: of WRITE and READ; LANDED answers `count` writes.
-    - `length`: bytes of ALLOC, WRITE (this segment's) and SEAL.
+    - `length`: bytes of ALLOC, WRITE (this segment's) and SEAL; segments of ANSWER_FENCE.
     - `crc`: of SEAL; of a WRITE, that of the segment.
-    - `pin`, `run`: of LOOKUP. `ok`: of LANDED and READ_DONE.
+    - `pin`, `run`: of LOOKUP. `park`: of READ. `ok`: of LANDED and READ_DONE.
     - `ring`, `bind`, `partition`, `limits`, `public`, `read_mask`, `live`: of BIND, SET_PARTITION, DROP_PARTITION,
       SET_MODEL; `ring` also of LOST and STEP_PINS.
     - `epoch`: of SET_EPOCH.
@@ -123,6 +130,7 @@ def operation_layout(params: Params) -> data.StructLayout:
             "crc": 32,
             "pin": 1,
             "run": 1,
+            "park": 1,
             "ok": 1,
             "ring": ring_layout(),
             "bind": Bind,
@@ -143,7 +151,7 @@ def verdict_layout() -> data.StructLayout:
     - `status`: as `hw.params.protocol.Status`.
     - `outcome`: with `complete`, how the command has ended; of a LOOKUP that has looked every key up, OK.
     - `complete`: the command has ended; without it, a WRITE's segment is to be stored, a READ to be started, or a
-      LOOKUP goes on.
+      LOOKUP goes on. `parked`: the READ is not to be started yet, but waits; nothing has to be kept for it.
     - `handle`: of LOOKUP (HIT, PENDING) and ALLOC (GRANTED, EXISTS, PENDING); `named`: there is one.
     - `slot`: the session that was opened, or the pin that was given; `pinned`: there is one.
     - `frame`, `segment`, `count`, `length`: of a READ to be started, the last being the bytes of the block.
@@ -157,6 +165,7 @@ def verdict_layout() -> data.StructLayout:
             "status": STATUS_BITS,
             "outcome": STATUS_BITS,
             "complete": 1,
+            "parked": 1,
             "handle": handle_layout(),
             "named": 1,
             "slot": slot_id_layout(),
@@ -196,10 +205,11 @@ def log_layout() -> data.StructLayout:
 
 
 def levels_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what is in use: frames by `State`, pins and sessions."""
+    """Return the layout of what is in use: frames by `State`, pins, sessions and parked READs."""
     frames = data.ArrayLayout(bits_for(params.frames), len(State))
     pins = bits_for(params.rings * params.tables.pins_per_ring)
-    return data.StructLayout({"frames": frames, "pins": pins, "sessions": bits_for(params.tables.sessions)})
+    sessions, parked = bits_for(params.tables.sessions), bits_for(params.tables.parked_reads)
+    return data.StructLayout({"frames": frames, "pins": pins, "sessions": sessions, "parked": parked})
 
 
 def frame_event_layout(params: Params) -> data.StructLayout:
@@ -210,9 +220,47 @@ def frame_event_layout(params: Params) -> data.StructLayout:
     return data.StructLayout({"uncorrectable": 1, "frame": frame_bits(params)})
 
 
-def session_layout() -> data.StructLayout:
-    """Return the layout of a session table entry."""
-    return data.StructLayout({"ring": ring_layout()})
+def session_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a session table entry; the fields are those of `pymodel.spec.state.Session`.
+
+    `moved`: there is a `former` ring. `moving`: there is a `fence`, with this number.
+    """
+    return data.StructLayout(
+        {
+            "ring": ring_layout(),
+            "former": ring_layout(),
+            "moved": 1,
+            "written": COUNT_BITS,
+            "settled": COUNT_BITS,
+            "moving": 1,
+            "fence": bits_for(params.tables.fences - 1),
+        }
+    )
+
+
+def fence_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a migration under way; the fields are those of `pymodel.spec.state.Fencing`.
+
+    `slot`: of the session. `answered`: the old ring has answered, with `writes`.
+    """
+    slot = bits_for(params.tables.sessions - 1)
+    return data.StructLayout(
+        {"slot": slot, "target": ring_layout(), "tag": TAG_BITS, "answered": 1, "writes": COUNT_BITS}
+    )
+
+
+def parked_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a parked READ: whose it is, and the command."""
+    return data.StructLayout(
+        {
+            "stamp": ring_layout(),
+            "tag": TAG_BITS,
+            "frame": frame_bits(params),
+            "generation": params.tables.generation_bits,
+            "segment": ITEM_BITS,
+            "count": ITEM_BITS,
+        }
+    )
 
 
 def segments_bits(params: Params) -> int:

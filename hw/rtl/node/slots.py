@@ -1,8 +1,8 @@
-"""Bounded tables whose entries are named by slot and generation: pins and sessions."""
+"""Bounded tables whose entries are named by slot and generation: pins, sessions, parked READs."""
 
 from enum import IntEnum
 
-from amaranth import Cat, Module, Shape, Signal
+from amaranth import Cat, Const, Module, Shape, Signal
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -34,7 +34,7 @@ class SlotTables(wiring.Component):
     slots
         Entries of a table.
     generation_bits
-        Width of the generation counter.
+        Width of the generation counter; 0 if nobody is told a name, and so no slot wears out.
     shape
         What an entry holds.
     ecc
@@ -147,7 +147,7 @@ class SlotTables(wiring.Component):
         with m.If(self.offer):
             m.d.sync += offered.eq(self.offer_table)
 
-        saturated = self.generation.all()
+        saturated = self.generation.all() if self._generation_bits else Const(0)
         m.d.comb += [
             entries.write.eq(self.op != SlotOp.NONE),
             entries.write_address.eq(asked),

@@ -15,7 +15,7 @@ from hw.tb.stream import Sink, Source, StreamMonitor
 AHEAD = 2
 """Operations queued before the core takes them: more would only make the order stiffer."""
 
-SETTLED = 300
+SETTLED = 1_000
 """Cycles without anything to offer after which the hands of the core have found all there is."""
 
 
@@ -36,6 +36,7 @@ class CoreBench(Bench):
         self.messages.listeners.append(self.world.told)
         self.finished = self.add_scoreboard(Scoreboard("world"))
         dut.diagonals.value = self.codec("diagonals").pack(diagonals(params))
+        dut.may_resume.value = (1 << params.tables.ports) - 1
 
     def _offer(self) -> bool:
         """Queue more operations; whether there were any."""

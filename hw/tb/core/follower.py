@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
-from hw.params.orderlog import Operation, ReadDone, Taken
+from hw.params.orderlog import Expired, Hand, Operation, ReadDone, Step, Taken, Timer
 from hw.params.params import Params
 from hw.params.protocol import Handle, RingId, SlotId, Status
 from hw.rtl.node.layouts import Kind
@@ -46,9 +46,9 @@ class Follower:
     def follow(self, entry: Fields) -> Operation:
         """Execute one entry of the log."""
         op = operation(entry, self.commands)
+        own = self._subject(op)
         outputs = self.slice.execute(op)
         self.entries += 1
-        own = (op.ring, op.tag) if isinstance(op, Taken | ReadDone) else None
         mine = None
         for output in outputs:
             if not isinstance(output, Completion):
@@ -56,14 +56,27 @@ class Follower:
             if (output.ring, output.tag) == own:
                 mine = output
             else:
-                self._expect(("SEAL", output.ring, output.tag, 0, output.status, output.status, None, None))
+                kind = self.commands[output.ring, output.tag].opcode.name
+                self._expect((kind, output.ring, output.tag, 0, output.status, output.status, None, None))
         if isinstance(op, Taken):
             self._command(op, mine)
         elif isinstance(op, ReadDone):
             assert mine is not None, "a READ that is done completes"
             self._expect(("READ", op.ring, op.tag, entry["item"], mine.status, mine.status, None, None))
+        elif own is not None:
+            self._expect(("READ", *own, 0, mine.status if mine else Status.OK, mine and mine.status, None, None))
         self._heard(outputs)
         return op
+
+    def _subject(self, op: Operation) -> tuple[RingId, int] | None:
+        """Whose command the entry is of, or goes on with."""
+        if isinstance(op, Taken | ReadDone):
+            return op.ring, op.tag
+        match op:
+            case Step(Hand.PARKED, slot) | Expired(Timer.PARKED_READ, slot):
+                parked = self.slice.core.parked.at(slot)
+                return None if parked is None else (parked.ring.id, parked.tag)
+        return None
 
     def _command(self, op: Taken, mine: Completion | None) -> None:
         """The verdict on a command's item."""
@@ -73,6 +86,8 @@ class Follower:
         given: SlotId | None = result.session
         if isinstance(op.command, c.Lookup) and len(result.statuses) > op.item:
             status, named, given = result.statuses[op.item], result.handles[op.item], result.pins[op.item]
-        elif isinstance(op.command, c.Seal) and mine is None:
+        elif isinstance(op.command, c.Seal | c.Migrate) and mine is None:
             return
+        elif isinstance(op.command, c.Read) and mine is None and (op.ring, op.tag) not in self.slice.core.reads:
+            status = Status.PENDING
         self._expect((kind, op.ring, op.tag, op.item, status, mine.status if mine else None, named, given))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from hw.params.commands import Completion, Event, Fate, Invalidate, Message
+from hw.params.commands import Completion, Event, Fate, Fence, Invalidate, Message
 from hw.params.protocol import MessageKind
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import MESSAGE
-from hw.tb.core.operations import Fields, handle
+from hw.tb.core.operations import Fields, handle, slot
 from hw.tb.payload import Codec
 
 CODEC = Codec(describe(MESSAGE))
@@ -28,7 +28,9 @@ def fields_of(message: Message) -> Fields:
             return blank | {"kind": MessageKind.INVALIDATE.value, "model": model} | flags("of_model")
         case Invalidate(_, int(partition), None):
             return blank | {"kind": MessageKind.INVALIDATE.value, "partition": partition} | flags("of_partition")
-    raise ValueError(f"no hardware tells {message}")
+        case Fence(_, ring, session):
+            return blank | {"kind": MessageKind.FENCE.value, "ring": ring.ring, "slot": slot(session)}
+    raise TypeError(f"{message} is no message")
 
 
 def messages_of(outputs: Sequence[Completion | Message]) -> list[tuple[int, Fields]]:
@@ -40,4 +42,6 @@ def what_of(fields: Fields) -> str:
     """What a message is about, for a count."""
     if fields["kind"] == MessageKind.EVENT:
         return Fate(fields["fate"]).name
+    if fields["kind"] == MessageKind.FENCE:
+        return "FENCE"
     return "PARTITION" if fields["flags"]["of_partition"] else "MODEL"

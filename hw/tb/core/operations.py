@@ -9,10 +9,10 @@ from amaranth.utils import bits_for
 from hw.params import commands as c
 from hw.params import orderlog as log
 from hw.params.commands import Binding, Command
-from hw.params.orderlog import Hand, Operation
+from hw.params.orderlog import Hand, Operation, Timer
 from hw.params.params import Params
 from hw.params.protocol import ITEM_BITS, KEY_BITS, REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId
-from hw.rtl.node.layouts import Bind, Kind
+from hw.rtl.node.layouts import COUNT_BITS, Bind, Kind
 from hw.tb.payload import Codec
 
 Fields = dict[str, Any]
@@ -84,14 +84,16 @@ class Encoder:
                 return {"handle": handle(name), "length": length, "crc": fit(crc, 32)}
             case c.Abort(name):
                 return {"handle": handle(name)}
-            case c.Read(name, segment, count, _):
-                return {"handle": handle(name), "segment": segment, "count": count}
+            case c.Read(name, segment, count, park):
+                return {"handle": handle(name), "segment": segment, "count": count, "park": int(park)}
             case c.Unpin(pin):
                 return {"slot": slot(pin)}
             case c.Drop(model, key):
                 return {"model": model, "key": fit(key, KEY_BITS)}
-            case c.CloseSession(session):
+            case c.CloseSession(session) | c.Migrate(session):
                 return {"slot": slot(session)}
+            case c.AnswerFence(session, writes):
+                return {"slot": slot(session), "length": fit(writes, COUNT_BITS)}
             case c.Bind(ring, to):
                 return self._bind(ring, to)
             case c.SetPartition(partition, pool, quota, guarantee, public, read_mask):
@@ -156,9 +158,13 @@ def operation(entry: Fields, commands: Mapping[tuple[RingId, int], Command]) -> 
         Kind.SEALED: log.Sealed(entry["frame"]),
         Kind.READ_DONE: log.ReadDone(ring, tag, bool(entry["ok"])),
         Kind.DRAINED: log.Drained(entry["frame"]),
+        Kind.EXPIRED_READ: log.Expired(Timer.PARKED_READ, entry["slot"]),
+        Kind.EXPIRED_FENCE: log.Expired(Timer.FENCE, entry["slot"]),
+        Kind.FENCED: log.Fenced(entry["slot"]),
         Kind.LOST: log.Lost(ring_of(entry["ring"])),
         Kind.STEP_FRAMES: log.Step(Hand.FRAMES, entry["frame"]),
         Kind.STEP_SESSIONS: log.Step(Hand.SESSIONS, entry["slot"]),
         Kind.STEP_PINS: log.Step(Hand.PINS, entry["slot"], ring_of(entry["ring"])),
+        Kind.STEP_PARKED: log.Step(Hand.PARKED, entry["slot"]),
     }
     return internal[kind] if kind in internal else log.Taken(ring, tag, commands[ring, tag], entry["item"])

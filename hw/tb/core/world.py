@@ -2,7 +2,6 @@
 
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from itertools import count
 from random import Random
 
@@ -18,8 +17,8 @@ from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 
-LATER = ("migrate", "answer", "expire_parked", "expire_fence", "restart")
-"""Moves of the traffic that the core has no answer to yet."""
+NOT_OURS = ("expire_parked", "expire_fence", "restart")
+"""Moves of the traffic that hardware makes itself, and that the log has no entry for."""
 
 
 Turn = tuple[RingId, Command] | Happen
@@ -76,7 +75,7 @@ class World:
 
     def __init__(self, params: Params, seed: int, operations: Codec, script: Script | None = None) -> None:
         self.statuses: Counter[tuple[str, Status]] = Counter()
-        self.traffic = script or Traffic(params, seed, without=LATER)
+        self.traffic = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.told_of: Counter[str] = Counter()
         self._random = Random(f"{seed}/world")
@@ -104,8 +103,6 @@ class World:
             self._happen(move)
             return
         command = move.command
-        if isinstance(command, c.Read):
-            command = replace(command, park=False)
         self._asked[move.ring, move.tag] = self.follower.commands[move.ring, move.tag] = command
         items = self._encoder.command(move.ring, move.tag, command)
         queue = self._queues.setdefault(move.ring, deque())
@@ -209,7 +206,7 @@ class World:
             del self._writing[ring]
         if isinstance(command, c.Write) and status is Status.OK:
             self._unanswered[command.handle.frame] += 1
-        elif isinstance(command, c.Read) and not complete:
+        elif isinstance(command, c.Read) and not complete and status is Status.OK:
             self._reads.append((ring, tag, command.handle.frame))
         if isinstance(command, c.Write) and complete and kind == "WRITE":
             queue = self._queues.get(ring)

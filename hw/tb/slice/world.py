@@ -18,7 +18,7 @@ from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
 from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
-from hw.tb.core.world import LATER, Script
+from hw.tb.core.world import NOT_OURS, Script
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
@@ -83,7 +83,7 @@ class World:
     ) -> None:
         self.params = params
         self.packets = Packets(params)
-        self.traffic = script or Traffic(params, seed, without=LATER)
+        self.traffic = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage: Counter[Bin] = Counter()

@@ -6,7 +6,8 @@ from hw.params.commands import Fate
 from hw.params.protocol import ModelState, Status
 from hw.rtl.layouts import CamOp
 from hw.rtl.node.core.blocks import drop
-from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.guards import first
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, State
 from hw.rtl.node.scopes import ScopeOp
@@ -14,7 +15,7 @@ from hw.rtl.node.scopes import ScopeOp
 
 def cases(m: Module, t: Tables, e: Emission) -> None:
     """The case of JUDGE."""
-    op, frame, replacement = t.op, t.frame, t.replacement
+    op, frame, replacement, standing = t.op, t.frame, t.replacement, t.session_status
     with m.Case(Kind.ALLOC):
         sizes = Signal(32)
         with m.Switch(replacement.usage.limits_of.pool):
@@ -22,10 +23,10 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
                 with m.Case(i):
                     m.d.comb += sizes.eq(pool.frame_bytes)
         refused, refusal = first(
-            (t.session_status == Status.DENIED, Status.DENIED),
-            (t.session_status != Status.OK, t.session_status),
+            (standing.matches(Status.DENIED, Status.STALE), standing),
             (t.models[op.model] != ModelState.LIVE, Status.RETIRED),
             (op.length > sizes, Status.RANGE),
+            (standing == Status.PENDING, Status.PENDING),
         )
         with m.If(refused):
             e.answer(refusal)
@@ -86,6 +87,7 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             m.next = "OLD"
 
     with m.State("OLD"):
+        t.read_session(t.arriving.session_slot)
         m.next = "REPLACE"
 
     with m.State("REPLACE"):

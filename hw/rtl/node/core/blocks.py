@@ -6,7 +6,8 @@ from amaranth.utils import exact_log2
 from hw.params import crc32c
 from hw.params.commands import Fate
 from hw.params.protocol import Status
-from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.guards import first
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, State
 from hw.rtl.node.slots import SlotOp
@@ -22,10 +23,16 @@ def drop(m: Module, t: Tables, e: Emission, *, seal: Status = Status.STALE, **ch
     """As `drain`, of a block whose tag is left to be overwritten."""
     t.write_frame(state=State.DRAINING, sealing=0, **changes)
     t.note_evictable()
-    m.d.comb += t.discard.eq(t.writing)
+    m.d.comb += [t.discard.eq(t.writing), t.parking.wake.eq(1)]
+    t.settle(t.frame.accepted - t.frame.answered)
     with m.If(t.writing & t.frame.sealing):
-        e.answer_seal(seal)
+        answer_seal(t, e, seal)
     drained(m, t, e)
+
+
+def answer_seal(t: Tables, e: Emission, status: Status) -> None:
+    """The SEAL that waits for the block in hand ends."""
+    e.answer_other(Kind.SEAL, t.frame.sealing_stamp, t.frame.sealing_tag, status)
 
 
 def drained(m: Module, t: Tables, e: Emission) -> None:
@@ -54,31 +61,37 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         _drop(m, t, e)
 
 
-def by_handle(t: Tables) -> tuple[Value, Value]:
-    """Whether, and with what, a handle is refused before its command is looked at."""
+def by_handle(t: Tables, *, writing: bool = False) -> tuple[Value, Value, Value]:
+    """Whether, and with what, a handle is refused before its command is looked at; and whether it is PENDING.
+
+    It is while the session of its block is on its way to this ring.
+    """
     frame = t.frame
-    standing = t.standing(frame.session_generation)
+    standing = t.standing(frame.session_generation, writing=writing)
     own = frame.partition == t.ring.partition
-    return first(
+    refused, refusal = first(
         (~t.named, Status.STALE),
         (~own, Status.DENIED),
         (t.writing & (standing == Status.DENIED), Status.DENIED),
         (~t.alive, Status.STALE),
-        (t.writing & (standing != Status.OK), standing),
+        (t.writing & (standing == Status.STALE), Status.STALE),
     )
+    return refused, refusal, t.writing & (standing == Status.PENDING)
 
 
 def _write(m: Module, t: Tables, e: Emission) -> None:
     """Segment `item` of a WRITE is appended at `accepted`; a short one takes longer, for its CRC."""
     frame = t.frame
     op = t.op
-    refused, refusal = by_handle(t)
+    refused, refusal, moving = by_handle(t, writing=True)
     size = t.params.memory.segment_bytes
     end = op.segment * size + op.length
     with m.If(refused):
         e.answer(refusal)
     with m.Elif((op.segment + ~frame.whole > frame.accepted) | (end > frame.bound)):
         e.answer(Status.RANGE)
+    with m.Elif(moving):
+        e.answer(Status.PENDING)
     with m.Elif(op.segment != frame.accepted):
         e.answer(Status.WRITE_ONCE)
     with m.Elif(op.length != size):
@@ -97,6 +110,7 @@ def _append(t: Tables, e: Emission, advanced: Value) -> None:
         whole=op.length == size,
         crc=advanced ^ op.crc,
     )
+    t.change_session(written=t.owner.written + 1)
     e.answer(Status.OK, complete=op.last)
 
 
@@ -104,9 +118,11 @@ def _seal(m: Module, t: Tables, e: Emission) -> None:
     """The length is declared, and the CRC; the done bit waits for memory."""
     frame = t.frame
     op = t.op
-    refused, refusal = by_handle(t)
+    refused, refusal, moving = by_handle(t)
     with m.If(refused):
         e.answer(refusal)
+    with m.Elif(moving):
+        e.answer(Status.PENDING)
     with m.Elif(~t.writing | frame.sealing):
         e.answer(Status.WRITE_ONCE)
     with m.Elif(op.length != frame.length):
@@ -123,9 +139,11 @@ def _seal(m: Module, t: Tables, e: Emission) -> None:
 
 def _abort(m: Module, t: Tables, e: Emission) -> None:
     """WRITING to DRAINING."""
-    refused, refusal = by_handle(t)
+    refused, refusal, moving = by_handle(t)
     with m.If(refused):
         e.answer(refusal)
+    with m.Elif(moving):
+        e.answer(Status.PENDING)
     with m.Elif(~t.writing):
         e.answer(Status.WRITE_ONCE)
     with m.Else():
@@ -133,8 +151,8 @@ def _abort(m: Module, t: Tables, e: Emission) -> None:
         e.answer(Status.OK)
 
 
-def _read(m: Module, t: Tables, e: Emission) -> None:
-    """The READ holds its frame until READ_DONE."""
+def reading(t: Tables) -> tuple[Value, Value]:
+    """Whether, and with what, a READ is refused; PENDING if its block may still come to be as it wants it."""
     frame = t.frame
     op = t.op
     end = op.segment + op.count
@@ -143,19 +161,38 @@ def _read(m: Module, t: Tables, e: Emission) -> None:
     mine = t.sessions.used & (t.sessions.generation == frame.session_generation) & t.owned
     own = frame.partition == t.ring.partition
     readable = own | (t.sealed & t.reads(t.ring.partition, frame.partition))
-    unreadable, why = first(
+    return first(
         (~t.named, Status.STALE),
         (~readable, Status.DENIED),
         (~t.alive, Status.STALE),
         (end > most, Status.RANGE),
         (~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING),
     )
-    with m.If(unreadable):
-        e.answer(why)
+
+
+def start(t: Tables, e: Emission) -> None:
+    """The READ holds its frame until READ_DONE."""
+    t.write_frame(reads=t.frame.reads + 1)
+    t.note_evictable()
+    e.answer(Status.OK, complete=0)
+
+
+def _read(m: Module, t: Tables, e: Emission) -> None:
+    """It starts, or parks, or is refused."""
+    op, entry = t.op, t.parking.new_entry
+    refused, why = reading(t)
+    with m.If(~refused):
+        start(t, e)
+    with m.Elif((why == Status.PENDING) & op.park & t.parking.free):
+        m.d.comb += [
+            t.parking.take.eq(1),
+            entry.frame.eq(t.index),
+            entry.generation.eq(op.handle.generation),
+            *(entry[name].eq(op[name]) for name in ("stamp", "tag", "segment", "count")),
+        ]
+        e.park()
     with m.Else():
-        t.write_frame(reads=frame.reads + 1)
-        t.note_evictable()
-        e.answer(Status.OK, complete=0)
+        e.answer(why)
 
 
 def _unpin(m: Module, t: Tables, e: Emission) -> None:

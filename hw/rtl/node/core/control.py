@@ -1,28 +1,27 @@
-"""ADMIT; sessions; BIND, SET_PARTITION, DROP_PARTITION, SET_MODEL, RETIRE, SET_EPOCH.
+"""ADMIT; BIND, SET_PARTITION, DROP_PARTITION, SET_MODEL, RETIRE, SET_EPOCH.
 
-The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate`, `sessions` and `admin`.
+The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate` and `admin`.
 """
 
 from amaranth import Module, Mux, Signal, Value
 
 from hw.params.protocol import ModelState, Status
 from hw.rtl.node.core import streaming
-from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.guards import first
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Bind, Kind
 from hw.rtl.node.scopes import ScopeOp
-from hw.rtl.node.slots import SlotOp
 
 BY_KEY = (Kind.LOOKUP, Kind.ALLOC, Kind.DROP)
 BY_HANDLE = (Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ)
 BY_FRAME = (Kind.LANDED, Kind.READ_DONE)
-BY_SESSION = (Kind.OPEN_SESSION, Kind.CLOSE_SESSION)
+IN_SESSION = (Kind.ALLOC, Kind.CLOSE_SESSION, Kind.MIGRATE, Kind.ANSWER_FENCE)
 OF_PARTITION = (Kind.SET_PARTITION, Kind.DROP_PARTITION)
 OF_MODEL = (Kind.SET_MODEL, Kind.RETIRE)
 ADMINISTRATIVE = (Kind.BIND, *OF_PARTITION, *OF_MODEL, Kind.SET_EPOCH)
 TOLD = (Kind.DROP, Kind.SEALED, Kind.READ_DONE)
 """What may tell ports of the block whose row it reads; and so does ALLOC, of a victim."""
-LATER = (Kind.MIGRATE, Kind.ANSWER_FENCE)
 
 
 def is_in(op: Value, kinds: tuple[Kind, ...]) -> Value:
@@ -40,12 +39,11 @@ def malformed(t: Tables) -> Value:
     limits = op.limits.pool >= len(params.pools)
     return (
         op.malformed
-        | is_in(op, LATER)
         | (is_in(op, (*BY_KEY, *OF_MODEL)) & (op.model >= tables.models))
         | (is_in(op, BY_HANDLE) & handle)
         | (is_in(op, (Kind.ALLOC, Kind.WRITE, Kind.SEAL)) & (op.length == 0))
         | (is_in(op, (Kind.READ,)) & (op.count == 0))
-        | (is_in(op, (Kind.ALLOC, Kind.CLOSE_SESSION)) & (op.slot.slot >= tables.sessions))
+        | (is_in(op, IN_SESSION) & (op.slot.slot >= tables.sessions))
         | (is_in(op, (Kind.UNPIN,)) & (op.slot.slot >= tables.pins_per_ring))
         | (is_in(op, (Kind.BIND,)) & (ring | ((op.bind == Bind.PARTITION) & (partition | ~configured))))
         | (is_in(op, OF_PARTITION) & partition)
@@ -102,6 +100,7 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         m.next = "CAM"
     with m.Elif(is_in(op, BY_HANDLE)):
         t.read_frame(op.handle.frame)
+        m.d.comb += t.parking.offer.eq(1)
         m.next = "OWNER"
     with m.Elif(op.kind == Kind.UNPIN):
         t.read_pin(stamp, op.slot.slot)
@@ -114,10 +113,6 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
 
 def cases(m: Module, t: Tables, e: Emission) -> None:
     """The cases of JUDGE."""
-    with m.Case(Kind.OPEN_SESSION):
-        _open_session(m, t, e)
-    with m.Case(Kind.CLOSE_SESSION):
-        _close_session(m, t, e)
     with m.Case(Kind.BIND):
         _bind(m, t, e)
     with m.Case(Kind.SET_PARTITION):
@@ -130,29 +125,6 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         _retire(m, t, e)
     with m.Case(Kind.SET_EPOCH):
         _set_epoch(m, t, e)
-
-
-def _open_session(m: Module, t: Tables, e: Emission) -> None:
-    """A new session, bound to this ring."""
-    op = t.op
-    with m.If(t.sessions.free):
-        m.d.comb += [t.sessions.op.eq(SlotOp.TAKE), t.sessions.new_entry.ring.eq(op.stamp)]
-        t.count(t.ring_number, "sessions", 1)
-        e.answer(Status.OK)
-        e.slot(t.sessions.free_slot, t.sessions.free_generation)
-    with m.Else():
-        e.answer(Status.NO_SPACE)
-
-
-def _close_session(m: Module, t: Tables, e: Emission) -> None:
-    """The session dies, and what it has not sealed."""
-    op = t.op
-    standing = t.standing(op.slot.generation)
-    e.answer(standing)
-    with m.If(standing == Status.OK):
-        t.release_slot(t.sessions)
-        t.count(t.ring_number, "sessions", -1)
-        t.sweep()
 
 
 def _bind(m: Module, t: Tables, e: Emission) -> None:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.params.params import Params
 from hw.params.toeplitz import diagonal_bits
 from hw.rtl.layouts import cam_event_layout, frame_bits
-from hw.rtl.node.core import allocation, blocks, control, internal, streaming
+from hw.rtl.node.core import allocation, blocks, control, internal, parked, sessions, streaming
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import HANDS_EVERY, Tables
 from hw.rtl.node.layouts import (
@@ -120,6 +120,9 @@ class Core(wiring.Component):
                 "cam_events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
                 "table_events": Out(stream.Signature(frame_event_layout(params), always_ready=True)),
                 "failed": Out(1),
+                "may_resume": In(params.tables.ports),
+                "resumed": Out(params.tables.ports),
+                "stays": Out(params.tables.ports),
                 "rebound": Out(stream.Signature(ring_layout(), always_ready=True)),
                 "started": Out(1),
                 "levels": Out(levels_layout(params)),
@@ -145,6 +148,7 @@ class Core(wiring.Component):
             self.table_events.payload.uncorrectable.eq(t.frames.events.payload.uncorrectable),
             self.table_events.payload.frame.eq(t.frames.events.payload.row),
             self.failed.eq(t.failed),
+            t.parking.may_resume.eq(self.may_resume),
             self.rebound.valid.eq(t.rebound),
             self.rebound.payload.eq(t.op.ring),
             self.started.eq(t.epoch != 0),
@@ -169,7 +173,7 @@ class Core(wiring.Component):
                     t.replacement.partition.eq(taken.partition),
                 ]
                 with m.If(self.operations.valid & self.operations.ready):
-                    m.d.sync += t.op.eq(taken)
+                    m.d.sync += [t.op.eq(taken), t.stepped.eq(0)]
                     with m.If(begins & (t.begun < HANDS_EVERY)):
                         m.d.sync += t.begun.eq(t.begun + 1)
                     with m.If(begins | ~t.stopped):
@@ -201,11 +205,12 @@ class Core(wiring.Component):
                 m.next = "JUDGE"
 
             with m.State("JUDGE"), m.Switch(t.op.kind):
-                for judge in (blocks, allocation, control, internal):
+                for judge in (blocks, allocation, control, sessions, internal, parked):
                     judge.cases(m, t, e)
 
             streaming.states(m, t, e, self.operations)
             blocks.states(m, t, e)
             allocation.states(m, t, e)
+            parked.states(m, t)
             e.states()
         return m

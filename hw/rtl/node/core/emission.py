@@ -1,13 +1,16 @@
-"""What the core says of an operation: its log entry, its verdict, that of a seal it has decided, notices to ports."""
+"""What the core says of an operation: its log entry, its verdict, that of a command that waited, notices to ports."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
-from amaranth.lib import fifo, stream
+from amaranth.lib import data, fifo, stream
 
-from hw.params.protocol import STATUS_BITS, Status
+from hw.params.protocol import STATUS_BITS, TAG_BITS, Status
 from hw.rtl.node.core.notices import Notices
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import Kind, log_layout, verdict_layout
+from hw.rtl.node.layouts import Kind, log_layout, ring_layout, verdict_layout
+
+RESUMING = (Kind.STEP_PARKED, Kind.EXPIRED_READ)
+"""What goes on with a READ that was parked; the operation has its stamp and tag."""
 
 DEPTH = 16
 """Verdicts and log entries that wait to be taken."""
@@ -41,22 +44,26 @@ class Emission:
             ]
         self._verdict = Signal(verdict_layout())
         self._entry = Signal(log_layout())
-        self._seal = Signal(verdict_layout())
-        self._say, self._write, self._tell_seal = Signal(), Signal(), Signal()
-        self._logs, self._answers, self._waits, self._completes, self._seals = (Signal() for _ in range(5))
-        self._status, self._outcome, self._seal_status = (Signal(STATUS_BITS) for _ in range(3))
+        self._other = Signal(verdict_layout())
+        self._say, self._write, self._tell_other = Signal(), Signal(), Signal()
+        self._logs, self._answers, self._waits, self._completes, self._parks = (Signal() for _ in range(5))
+        self._status, self._outcome = Signal(STATUS_BITS), Signal(STATUS_BITS)
+        self._ends_other = Signal()
+        self._ended = Signal(
+            data.StructLayout({"kind": Kind, "stamp": ring_layout(), "tag": TAG_BITS, "status": STATUS_BITS})
+        )
         self._chain = Signal(Kind)
         self._chain_frame = Signal.like(t.index)
         self._chained = Signal()
         said = Signal(verdict_layout())
         m.d.comb += [
             self._log.w_data.eq(self._entry),
-            said.eq(Mux(self._tell_seal, self._seal, self._verdict)),
+            said.eq(Mux(self._tell_other, self._other, self._verdict)),
             self._verdicts.w_data.eq(said),
         ]
         with m.If(t.failing):
             m.d.comb += [said[name].eq(Status.UNAVAILABLE) for name in ("status", "outcome")]
-            m.d.comb += [said.complete.eq(1), said.named.eq(0), said.pinned.eq(0)]
+            m.d.comb += [said.complete.eq(1), said.parked.eq(0), said.named.eq(0), said.pinned.eq(0)]
         self._collect()
 
     def room(self, count: int) -> Value:
@@ -93,6 +100,22 @@ class Emission:
         self._m.d.comb += self._waits.eq(1)
         self.log()
 
+    def park(self) -> None:
+        """The READ in hand is parked."""
+        self._m.d.comb += self._parks.eq(1)
+        self.answer(Status.PENDING, complete=0)
+
+    def answer_other(self, kind: Kind, stamp: Value, tag: Value, status: ValueLike) -> None:
+        """A command that has waited gets a verdict with this operation: one at most."""
+        ended = self._ended
+        self._m.d.comb += [
+            self._ends_other.eq(1),
+            ended.kind.eq(kind),
+            ended.stamp.eq(stamp),
+            ended.tag.eq(tag),
+            ended.status.eq(status),
+        ]
+
     def _collect(self) -> None:
         """What is said in any state comes together here, so that it is not written out for each."""
         m, t, op, verdict, entry = self._m, self._t, self._t.op, self._verdict, self._entry
@@ -100,10 +123,13 @@ class Emission:
             same = ("kind", "stamp", "tag", "item", "count", "ok", "ring")
             m.d.sync += [entry[name].eq(op[name]) for name in same]
             m.d.sync += [entry.frame.eq(op.handle.frame), entry.slot.eq(op.slot.slot), self._write.eq(1)]
+        is_command = op.kind < Kind.LANDED
         lost = ~op.stamp.registers & t.ring.lost & self._completes & (self._status != Status.INVALID)
         with m.If(self._answers):
-            m.d.sync += [verdict[name].eq(op[name]) for name in ("kind", "stamp", "tag", "item")]
+            m.d.sync += [verdict[name].eq(op[name]) for name in ("stamp", "tag", "item")]
             m.d.sync += [
+                verdict.kind.eq(Mux(op.kind.matches(*RESUMING), Kind.READ, op.kind)),
+                verdict.parked.eq(self._parks),
                 verdict.status.eq(Mux(lost, Status.UNAVAILABLE, self._status)),
                 verdict.outcome.eq(Mux(lost, Status.UNAVAILABLE, self._outcome)),
                 verdict.complete.eq(self._completes),
@@ -114,25 +140,24 @@ class Emission:
                 verdict.count.eq(op.count),
                 verdict.length.eq(t.frame.length),
                 self._say.eq(1),
-                t.stopped.eq((op.kind == Kind.LOOKUP) & self._completes & ~op.last),
             ]
+            with m.If(is_command):
+                m.d.sync += t.stopped.eq((op.kind == Kind.LOOKUP) & self._completes & ~op.last)
         # What is outstanding on the stamping ring.
-        begun = (op.kind != Kind.READ_DONE) & (op.item == 0)
+        begun = is_command & (op.item == 0)
         with m.If((self._answers | self._waits) & ~op.stamp.registers):
             t.count(t.ring_number, "outstanding", begun - self._completes)
 
-        frame, seal = t.frame, self._seal
-        seal_status = Mux(t.is_lost(frame.sealing_stamp), Status.UNAVAILABLE, self._seal_status)
-        with m.If(self._seals):
+        other, ended = self._other, self._ended
+        ended_status = Mux(t.is_lost(ended.stamp), Status.UNAVAILABLE, ended.status)
+        with m.If(self._ends_other):
+            m.d.sync += [other[name].eq(ended[name]) for name in ("kind", "stamp", "tag")]
             m.d.sync += [
-                seal.kind.eq(Kind.SEAL),
-                seal.stamp.eq(frame.sealing_stamp),
-                seal.tag.eq(frame.sealing_tag),
-                seal.item.eq(0),
-                seal.status.eq(seal_status),
-                seal.outcome.eq(seal_status),
-                seal.complete.eq(1),
-                self._tell_seal.eq(1),
+                other.item.eq(0),
+                other.status.eq(ended_status),
+                other.outcome.eq(ended_status),
+                other.complete.eq(1),
+                self._tell_other.eq(1),
             ]
 
     def name(self, frame: ValueLike, generation: ValueLike) -> None:
@@ -152,10 +177,6 @@ class Emission:
         given = self._verdict.slot
         self._m.d.sync += [given.slot.eq(slot), given.generation.eq(generation), self._verdict.pinned.eq(1)]
 
-    def answer_seal(self, status: ValueLike) -> None:
-        """The SEAL that waits for the block in hand gets a verdict."""
-        self._m.d.comb += [self._seals.eq(1), self._seal_status.eq(status)]
-
     def follow(self, kind: Kind) -> None:
         """The operation in hand is followed by another, of the frame in hand, which it has made possible."""
         self._m.d.sync += [self._chain.eq(kind), self._chain_frame.eq(self._t.index), self._chained.eq(1)]
@@ -166,18 +187,18 @@ class Emission:
         with m.State("EMIT"):
             m.d.comb += [
                 self._log.w_en.eq(self._write & ~t.failing),
-                self._verdicts.w_en.eq(self._say | self._tell_seal),
+                self._verdicts.w_en.eq(self._say | self._tell_other),
             ]
             with m.If(self._log.w_rdy):
                 m.d.sync += self._write.eq(0)
-            with m.If(self._verdicts.w_rdy & self._tell_seal):
-                m.d.sync += self._tell_seal.eq(0)
-                t.count(t.ring_index(self._seal.stamp), "outstanding", -1)
+            with m.If(self._verdicts.w_rdy & self._tell_other):
+                m.d.sync += self._tell_other.eq(0)
+                t.count(t.ring_index(self._other.stamp), "outstanding", -1)
             with m.Elif(self._verdicts.w_rdy):
                 m.d.sync += self._say.eq(0)
             with m.If(t.failing & (t.op.kind == Kind.LOOKUP)):
                 m.d.sync += t.stopped.eq(~t.op.last)
-            with m.If((~self._write | self._log.w_rdy) & ~self._tell_seal & (~self._say | self._verdicts.w_rdy)):
+            with m.If((~self._write | self._log.w_rdy) & ~self._tell_other & (~self._say | self._verdicts.w_rdy)):
                 m.next = "IDLE"
                 with m.If(self._chained & ~t.failing):
                     m.d.sync += [
@@ -187,11 +208,3 @@ class Emission:
                     ]
                     t.read_frame(self._chain_frame)
                     m.next = "OWNER"
-
-
-def first(*guards: tuple[ValueLike, ValueLike]) -> tuple[Value, Value]:
-    """Return whether any guard's condition holds, and the status of the first that does."""
-    status: ValueLike = guards[-1][1]
-    for condition, given in reversed(guards[:-1]):
-        status = Mux(condition, given, status)
-    return Cat(condition for condition, _ in guards).any(), Value.cast(status)

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Value
 
 from hw.params.commands import Fate
 from hw.params.protocol import Status
-from hw.rtl.node.core.blocks import drain, drained, unpin
+from hw.rtl.node.core.blocks import answer_seal, drain, drained, unpin
 from hw.rtl.node.core.emission import Emission
 from hw.rtl.node.core.tables import HANDS_EVERY, Tables
 from hw.rtl.node.layouts import Kind, State
@@ -22,8 +22,6 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
         _drained(m, t, e)
     with m.Case(Kind.STEP_FRAMES):
         _step_frames(m, t, e)
-    with m.Case(Kind.STEP_SESSIONS):
-        _step_sessions(m, t, e)
     with m.Case(Kind.STEP_PINS):
         _step_pins(m, t, e)
     with m.Case(Kind.LOST):
@@ -40,6 +38,8 @@ def _landed(m: Module, t: Tables, e: Emission) -> None:
         answered=frame.answered + op.count,
         landed=Mux(whole, frame.landed + op.count - ~op.ok, frame.landed),
     )
+    t.settle(op.count)
+    m.d.comb += t.parking.wake.eq(1)
     with m.If(t.writing & frame.sealing & (row.answered == row.accepted)):
         e.follow(Kind.SEALED)
     drained(m, t, e)
@@ -58,7 +58,8 @@ def _sealed(m: Module, t: Tables, e: Emission) -> None:
         with m.Else():
             t.write_frame(state=State.SEALED, sealing=0)
             t.note_evictable()
-            e.answer_seal(Status.OK)
+            answer_seal(t, e, Status.OK)
+            m.d.comb += t.parking.wake.eq(1)
             e.notices.event(Fate.STORED)
         e.log()
 
@@ -99,16 +100,6 @@ def _step_frames(m: Module, t: Tables, e: Emission) -> None:
         e.log()
 
 
-def _step_sessions(m: Module, t: Tables, e: Emission) -> None:
-    """A session that lost its ring ends."""
-    m.next = "IDLE"
-    with m.If(t.sessions.used & t.is_lost(t.owner.ring)):
-        t.release_slot(t.sessions)
-        t.count(t.ring_index(t.owner.ring), "sessions", -1)
-        t.sweep()
-        e.log()
-
-
 def _step_pins(m: Module, t: Tables, e: Emission) -> None:
     """A pin of a lost ring is returned."""
     m.next = "IDLE"
@@ -133,7 +124,12 @@ def due(t: Tables, begins: Value) -> Value:
 
     An operation that is offered `begins`, unless it is a LOOKUP's key behind the first: no step comes before such.
     """
-    return ~t.failed & ((t.begun > HANDS_EVERY) | ((t.begun == HANDS_EVERY) & begins))
+    return ~t.failed & ((t.begun > HANDS_EVERY) | (((t.begun == HANDS_EVERY) | urgent(t)) & begins))
+
+
+def urgent(t: Tables) -> Value:
+    """Whether a parked READ or a migration can go on: every second turn is theirs, whatever else there is to do."""
+    return (t.parking.asks | t.fences.asks) & ~t.stepped
 
 
 def turn(m: Module, t: Tables) -> None:
@@ -145,7 +141,11 @@ def turn(m: Module, t: Tables) -> None:
     with m.If(t.begun > HANDS_EVERY):
         m.d.comb += t.idle.eq(1)
         m.d.sync += t.begun.eq(Mux(t.begun == HANDS_EVERY + 2, 0, t.begun + 1))
+    with m.Elif(urgent(t)):
+        m.d.sync += t.stepped.eq(1)
+        _go_on(m, t)
     with m.Else():
+        m.d.sync += t.stepped.eq(0)
         _hands(m, t)
         with m.If(t.begun == HANDS_EVERY):
             m.d.sync += t.begun.eq(HANDS_EVERY + 1 + t.idle)
@@ -156,6 +156,24 @@ def find_pins(m: Module, t: Tables) -> None:
     m.d.comb += t.pins_found.eq(Cat(ring.lost & (ring.pins != 0) for ring in t.rings).bit_select(t.ring_hand, 1))
     with m.If(~t.pins_found):
         m.d.sync += t.ring_hand.eq(Mux(t.ring_hand == t.params.rings - 1, 0, t.ring_hand + 1))
+
+
+def _go_on(m: Module, t: Tables) -> None:
+    """A parked READ, or else a migration, is looked at."""
+    op, parking, fences = t.op, t.parking, t.fences
+    m.d.sync += op.as_value().eq(0)
+    with m.If(parking.asks):
+        m.d.comb += [parking.pick.eq(1), t.resumed.eq(1)]
+        m.d.sync += [
+            op.kind.eq(Mux(parking.expired, Kind.EXPIRED_READ, Kind.STEP_PARKED)),
+            op.slot.slot.eq(parking.slot),
+        ]
+        m.next = "PARKED"
+    with m.Else():
+        m.d.comb += fences.pick.eq(1)
+        m.d.sync += [op.kind.eq(fences.kind), op.slot.slot.eq(fences.slot)]
+        t.read_session(fences.slot)
+        m.next = "JUDGE"
 
 
 def _hands(m: Module, t: Tables) -> None:

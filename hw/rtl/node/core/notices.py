@@ -1,13 +1,15 @@
-"""What the core tells ports unasked: what has become of a block, and that a partition or model has died."""
+"""What the core tells ports unasked: what has become of a block, that a partition or model has died, that a session is
+to move."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import ValueLike
 from amaranth.lib import data, stream
 
 from hw.params.commands import Fate
 from hw.params.protocol import MessageKind
+from hw.rtl.layouts import slot_id_layout
 from hw.rtl.node.core.tables import Tables
-from hw.rtl.node.layouts import frame_layout, operation_layout
+from hw.rtl.node.layouts import frame_layout, operation_layout, ring_layout
 
 
 class Notices:
@@ -19,7 +21,7 @@ class Notices:
 
     def __init__(self, m: Module, t: Tables, messages: stream.Interface) -> None:
         self._m, self._t = m, t
-        self._happens, self._dies = Signal(), Signal()
+        self._happens, self._dies, self._moves = Signal(), Signal(), Signal()
         self._fate, self._of_model = Signal(Fate), Signal()
         row, op = frame_layout(t.params), operation_layout(t.params)
         model_bits, partition_bits = (
@@ -35,14 +37,18 @@ class Notices:
                     "model": op["model"].shape,
                     "frame": len(t.index),
                     "generation": row["generation"].shape,
+                    "fence": 1,
+                    "ring": ring_layout(),
+                    "slot": slot_id_layout(),
                 }
             )
         )
         under_way = Signal(3)
-        m.d.sync += under_way.eq(Cat(self._happens | self._dies, under_way))
+        m.d.sync += under_way.eq(Cat(self._happens | self._dies | self._moves, under_way))
         with m.If(self._happens):
             m.d.sync += [
                 told.event.eq(1),
+                told.fence.eq(0),
                 told.fate.eq(self._fate),
                 told.of_model.eq(0),
                 told.partition.eq(t.frame.partition),
@@ -52,9 +58,18 @@ class Notices:
         with m.If(self._dies):
             m.d.sync += [
                 told.event.eq(0),
+                told.fence.eq(0),
                 told.of_model.eq(self._of_model),
                 told.partition.eq(t.op.partition),
                 told.model.eq(t.op.model),
+            ]
+
+        with m.If(self._moves):
+            m.d.sync += [
+                told.event.eq(0),
+                told.fence.eq(1),
+                told.ring.eq(t.owner.ring),
+                told.slot.eq(t.op.slot),
             ]
 
         content, notice = t.cam.contents.payload, messages.payload.notice
@@ -62,11 +77,14 @@ class Notices:
         m.d.comb += [
             messages.valid.eq(under_way[2] & ~t.failing),
             messages.payload.ports.eq(self._ports(told)),
-            message.kind.eq(MessageKind.INVALIDATE),
-            message.flags.of_model.eq(told.of_model),
-            message.flags.of_partition.eq(~told.event & ~told.of_model),
         ]
-        with m.If(told.event):
+        with m.If(told.fence):
+            m.d.comb += [
+                message.kind.eq(MessageKind.FENCE),
+                message.ring.eq(told.ring.ring),
+                message.slot.eq(told.slot),
+            ]
+        with m.Elif(told.event):
             m.d.comb += [
                 notice.lost.eq(~content.found),
                 message.kind.eq(MessageKind.EVENT),
@@ -76,13 +94,18 @@ class Notices:
                 message.handle.generation.eq(told.generation),
                 message.handle.epoch.eq(t.epoch),
             ]
-        with m.Elif(told.of_model):
-            m.d.comb += message.model.eq(told.model)
         with m.Else():
-            m.d.comb += message.partition.eq(told.partition)
+            m.d.comb += [
+                message.kind.eq(MessageKind.INVALIDATE),
+                message.flags.of_model.eq(told.of_model),
+                message.flags.of_partition.eq(~told.of_model),
+                message.model.eq(Mux(told.of_model, told.model, 0)),
+                message.partition.eq(Mux(told.of_model, 0, told.partition)),
+            ]
 
     def _ports(self, told: data.View) -> Signal:
-        """Return the ports with a live ring that may read the partition, or for a model with any: two cycles later."""
+        """Return the ports with a live ring that may read the partition, or for a model with any; for a fence, that of
+        the ring: two cycles later."""
         m, t, tables = self._m, self._t, self._t.params.tables
         readers, ports = Signal(tables.partitions), Signal(tables.ports)
         rings = [ring.bound & ~ring.lost & readers.bit_select(ring.partition, 1) for ring in t.rings]
@@ -91,6 +114,8 @@ class Notices:
             readers.eq(Cat(told.of_model | t.reads(i, told.partition) for i in range(tables.partitions))),
             ports.eq(Cat(Cat(rings[i : i + per_port]).any() for i in range(0, len(rings), per_port))),
         ]
+        with m.If(told.fence):
+            m.d.sync += ports.eq(1 << told.ring.port)
         return ports
 
     def event(self, fate: Fate, *, when: ValueLike = 1) -> None:
@@ -100,3 +125,7 @@ class Notices:
     def invalidate(self, *, of_model: bool) -> None:
         """The model of the operation has died, or its partition: for the ports that could read of it."""
         self._m.d.comb += [self._dies.eq(1), self._of_model.eq(of_model)]
+
+    def fence(self) -> None:
+        """The session that was read is asked for: for the port of its ring."""
+        self._m.d.comb += self._moves.eq(1)

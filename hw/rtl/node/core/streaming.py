@@ -4,7 +4,8 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 
 from hw.params.protocol import Status
-from hw.rtl.node.core.emission import Emission, first
+from hw.rtl.node.core.emission import Emission
+from hw.rtl.node.core.guards import first
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import State, log_layout, verdict_layout
 from hw.rtl.node.slots import SlotOp

@@ -10,7 +10,10 @@ from hw.params.params import Params
 from hw.params.protocol import STATUS_BITS, Status
 from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
 from hw.rtl.node.cam import Cam
+from hw.rtl.node.core.guards import first
+from hw.rtl.node.fences import Fences
 from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, session_layout
+from hw.rtl.node.parking import Parking
 from hw.rtl.node.replacement import Replacement
 from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
@@ -58,7 +61,7 @@ class Tables:
             tables=1,
             slots=tables.sessions,
             generation_bits=tables.slot_generation_bits,
-            shape=session_layout(),
+            shape=session_layout(params),
             ecc=tables.ecc,
         )
         m.submodules.pins = self.pins = SlotTables(
@@ -68,11 +71,20 @@ class Tables:
             shape=frame_bits(params),
             ecc=tables.ecc,
         )
+        m.submodules.parking = self.parking = Parking(params)
+        m.submodules.fences = self.fences = Fences(params)
         row = frame_layout(params)
         m.submodules.frames = self.frames = Table(
             shape=row, depth=params.frames, ecc=tables.ecc, lost=row.const({"state": State.QUARANTINED}).as_bits()
         )
-        self.parts = (self.replacement, self.partition_scopes, self.model_scopes, self.sessions, self.pins)
+        self.parts = (
+            self.replacement,
+            self.partition_scopes,
+            self.model_scopes,
+            self.sessions,
+            self.pins,
+            self.parking,
+        )
 
         self.epoch = Signal(64)
         self.rings = Signal(data.ArrayLayout(ring_row_layout(params), params.rings))
@@ -87,7 +99,7 @@ class Tables:
         self.found = Signal(cam_response_layout(params))
         self.index = Signal(frame_bits(params))
         self.arriving, self.frame, self.row = Signal(row), Signal(row, reset_less=True), Signal(row)
-        self.owner = self.sessions.entry
+        self.owner, self.fence = self.sessions.entry, self.fences.fence
         self._writes = Signal()
         self.idle, self.failed, self.failing = Signal(), Signal(), Signal()
         self._derive()
@@ -100,6 +112,7 @@ class Tables:
         self.first_key, self.asked_all, self.ended = Signal(), Signal(), Signal()
         self.sweeps = Signal(range(params.frames + 1), init=0)
         self.begun, self.pins_found = Signal(range(HANDS_EVERY + 3)), Signal()
+        self.stepped = Signal()
         self.pin_table = Signal(range(params.rings))
         self.session_status = Signal(STATUS_BITS)
         self.unasked = Signal(tables.partitions)
@@ -110,6 +123,7 @@ class Tables:
         self.advancing = Signal(range(exact_log2(params.memory.segment_bytes)))
         self.chosen = Signal(frame_bits(params))
         self.evicted, self.refused, self.discard, self.rebound = Signal(), Signal(), Signal(), Signal()
+        self.resumed, self.stays = Signal(), Signal()
         self.ring_hand = Signal(range(params.rings))
         self.pin_hand = Signal(range(tables.pins_per_ring))
         self.session_hand = Signal(range(tables.sessions))
@@ -166,6 +180,10 @@ class Tables:
                 & (self.writing | self.sealed)
             ),
             self.owned.eq(self.owner.ring == self.op.stamp),
+            self.sessions.new_entry.eq(self.owner),
+            self.fences.lost.eq(self._lost_rings),
+            self.fences.index.eq(self.owner.fence),
+            self.parking.frame.eq(self.index),
         ]
 
     def _fetch(self) -> None:
@@ -186,7 +204,7 @@ class Tables:
 
     def _guard(self) -> None:
         """The scrubbers' turn; and the end, when a word other than a frame's row is lost."""
-        m, parts = self.m, (self.replacement, self.sessions, self.pins)
+        m, parts = self.m, (self.replacement, self.sessions, self.pins, self.parking)
         m.d.comb += [part.idle.eq(self.idle) for part in (self.frames, *parts)]
         m.d.comb += self.failing.eq(self.failed | Cat(part.uncorrectable for part in parts).any())
         m.d.sync += self.failed.eq(self.failing)
@@ -200,6 +218,7 @@ class Tables:
                 m.d.sync += count.eq(count + (self.row.state == state) - (self.frame.state == state))
         for table, count in ((self.pins, levels.pins), (self.sessions, levels.sessions)):
             m.d.sync += count.eq(count + (table.op == SlotOp.TAKE) - (table.op == SlotOp.RELEASE))
+        m.d.comb += levels.parked.eq(self.parking.count)
         return levels
 
     def _initialise(self, m: Module) -> None:
@@ -277,7 +296,7 @@ class Tables:
 
     def session_lives(self, generation: Value) -> Value:
         """Whether the session that was read is that of `generation`, and its ring not lost."""
-        return self.sessions.used & (self.sessions.generation == generation) & ~self._owner_lost
+        return self.is_session(generation) & ~self._owner_lost
 
     def note_evictable(self) -> None:
         """Tell the clock of a frame whose row is written: SEALED, held by nothing, with a generation to go."""
@@ -328,8 +347,9 @@ class Tables:
         return sum((frame >= first for first in firsts), Const(0, 1))
 
     def sweep(self) -> None:
-        """Something has died: every frame is to be looked at once more."""
+        """Something has died: every frame is to be looked at once more, and every parked READ."""
         self.m.d.sync += self.sweeps.eq(self.params.frames)
+        self.m.d.comb += self.parking.wake_all.eq(1)
 
     # Words of one ring or partition.
 
@@ -338,10 +358,52 @@ class Tables:
         shared = self.public.bit_select(owner, 1) & self.read_masks[reader].bit_select(owner, 1)
         return (reader == owner) | shared
 
-    def standing(self, generation: Value) -> Value:
-        """What the ring may do in the session that was read, asked for in `generation`: a status."""
-        known = self.sessions.used & (self.sessions.generation == generation)
-        return Mux(known, Mux(self.owned, Mux(self._owner_lost, Status.STALE, Status.OK), Status.DENIED), Status.STALE)
+    def standing(self, generation: Value, *, writing: bool = False) -> Value:
+        """What the ring may do in the session that was read, asked for in `generation`: a status.
+
+        A ring that has answered a fence may still be `writing` what it has counted.
+        """
+        owner, fence = self.owner, self.fence
+        moves_here = owner.moving & (fence.target == self.op.stamp)
+        related = self.owned | (owner.moved & (owner.former == self.op.stamp)) | moves_here
+        counted = (owner.written < fence.writes) if writing else Const(0)
+        _, status = first(
+            (~self.is_session(generation), Status.STALE),
+            (~related | ~self.is_neighbour, Status.DENIED),
+            (self._owner_lost, Status.STALE),
+            (self.owned & (~owner.moving | ~fence.answered | counted), Status.OK),
+            (moves_here, Status.PENDING),
+            (1, Status.STALE),
+        )
+        return status
+
+    def is_session(self, generation: Value) -> Value:
+        """Whether the session that was read is that of `generation`."""
+        return self.sessions.used & (self.sessions.generation == generation)
+
+    @property
+    def is_neighbour(self) -> Value:
+        """Whether the session that was read is of the ring's partition."""
+        return self.rings[self.ring_index(self.owner.ring)].partition == self.ring.partition
+
+    @property
+    def is_ownerless(self) -> Value:
+        """Whether the session that was read has lost its ring."""
+        return self._owner_lost
+
+    def change_session(self, **changes: ValueLike) -> None:
+        """Write the session that was read back, changed."""
+        self.m.d.comb += self.sessions.op.eq(SlotOp.UPDATE)
+        self.m.d.comb += [self.sessions.new_entry[name].eq(value) for name, value in changes.items()]
+
+    def settle(self, count: Value) -> None:
+        """Of the block that is being written, memory has answered so many segments, or will answer them to nobody."""
+        owner, fence = self.owner, self.fence
+        settled = Signal.like(owner.settled)
+        self.m.d.comb += settled.eq(owner.settled + count)
+        with self.m.If(self.writing & self.is_session(self.frame.session_generation)):
+            self.change_session(settled=settled)
+            self.m.d.comb += self.fences.land.eq(owner.moving & fence.answered & (settled >= fence.writes))
 
     @staticmethod
     def product(matrix: crc32c.Matrix, vector: Value) -> Value:

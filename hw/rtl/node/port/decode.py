@@ -43,6 +43,7 @@ def decode(m: Module, params: Params, command: data.View, op: data.View) -> None
         op.crc.eq(command.crc),
         op.pin.eq(command.flags.pin),
         op.run.eq(command.flags.run),
+        op.park.eq(command.flags.park),
         op.live.eq(command.flags.live),
         op.ring.port.eq(settings.port),
         op.ring.ring.eq(settings.ring),

@@ -1,0 +1,143 @@
+"""Sessions on their way from one ring to another."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from hw.params.params import Params
+from hw.rtl.arbiter import next_in_turn
+from hw.rtl.node.layouts import COUNT_BITS, Kind, fence_layout
+from hw.rtl.timer import tick
+
+
+class Fences(wiring.Component):
+    """The migrations under way, and which of them goes on by itself.
+
+    A migration asks for FENCED once its writes have landed, for STEP_SESSIONS when the ring that the session was
+    moving to is lost, and for EXPIRED_FENCE when its time is up: after `fence_cycles` at least, and twice as long at
+    most.
+
+    Parameters
+    ----------
+    params
+        `tables.fences`, `tables.fence_cycles`.
+
+    Interface
+    ---------
+    lost : In, a bit a ring
+        The ring is lost.
+    room, free : Out
+        Another session may begin to move, and the number that its fence will have.
+    begin, new_fence : In
+        It does.
+    index : In
+        The fence that `fence`, `answer`, `land` and `end` are about.
+    fence : Out, `fence_layout(params)`
+        It, in the same cycle.
+    answer, writes : In
+        The old ring has answered.
+    land : In(1)
+        The writes that were counted have landed.
+    end : In(1)
+        The migration is over.
+    asks, kind, slot : Out
+        One asks for an operation, which one, and of which session.
+    pick : In(1)
+        The operation is begun.
+
+    Latency and throughput
+    ----------------------
+    `asks` in the cycle after whatever it follows from.
+
+    Ordering and stalls
+    -------------------
+    Those that ask are picked in turn. One that is picked for FENCED asks again only if `land` comes again; the others
+    ask until they end.
+
+    Reset and errors
+    ----------------
+    Reset ends all migrations.
+
+    Invariants
+    ----------
+    Part of 9, 10 and 11.
+
+    Counters
+    --------
+    None.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        number = bits_for(params.tables.fences - 1)
+        fence = fence_layout(params)
+        super().__init__(
+            {
+                "lost": In(params.rings),
+                "room": Out(1),
+                "free": Out(number),
+                "begin": In(1),
+                "new_fence": In(fence),
+                "index": In(number),
+                "fence": Out(fence),
+                "answer": In(1),
+                "writes": In(COUNT_BITS),
+                "land": In(1),
+                "end": In(1),
+                "asks": Out(1),
+                "kind": Out(Kind),
+                "slot": Out(fence["slot"].shape),
+                "pick": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        tables = self._params.tables
+        row = data.StructLayout({"used": 1, "landed": 1, "aged": 1, "late": 1, "fence": fence_layout(self._params)})
+        rows = Signal(data.ArrayLayout(row, tables.fences))
+        now = tick(m, tables.fence_cycles)
+        forsaken = Signal(tables.fences)
+        m.d.comb += [self.fence.eq(rows[self.index].fence), self.room.eq(~Cat(each.used for each in rows).all())]
+        for i in reversed(range(tables.fences)):
+            with m.If(~rows[i].used):
+                m.d.comb += self.free.eq(i)
+
+        asking, last = Signal(tables.fences), Signal.like(self.index)
+        chosen = next_in_turn(m, asking, last)
+        for i in range(tables.fences):
+            each, target = rows[i], rows[i].fence.target
+            mine = self.index == i
+            m.d.comb += [
+                forsaken[i].eq(self.lost.bit_select(target.port * tables.rings_per_port + target.ring, 1)),
+                asking[i].eq(each.used & (each.landed | each.late | forsaken[i])),
+            ]
+            with m.If(now):
+                m.d.sync += [each.aged.eq(1), each.late.eq(each.aged)]
+            with m.If(self.pick & (chosen == i)):
+                m.d.sync += each.landed.eq(0)
+            with m.If(self.land & mine):
+                m.d.sync += each.landed.eq(1)
+            with m.If(self.answer & mine):
+                m.d.sync += [each.fence.answered.eq(1), each.fence.writes.eq(self.writes)]
+            with m.If(self.end & mine):
+                m.d.sync += each.used.eq(0)
+            with m.If(self.begin & (self.free == i)):
+                m.d.sync += [each.eq(0), each.used.eq(1), each.fence.eq(self.new_fence)]
+
+        ask = rows[chosen]
+        m.d.comb += [
+            self.asks.eq(asking.any()),
+            self.slot.eq(ask.fence.slot),
+            self.kind.eq(
+                Mux(
+                    forsaken.bit_select(chosen, 1),
+                    Kind.STEP_SESSIONS,
+                    Mux(ask.landed, Kind.FENCED, Kind.EXPIRED_FENCE),
+                )
+            ),
+        ]
+        with m.If(self.pick):
+            m.d.sync += last.eq(chosen)
+        return m
