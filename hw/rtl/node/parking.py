@@ -40,8 +40,8 @@ class Parking(wiring.Component):
         All are.
     may_resume : In, a bit a port
         A READ of this port may go on.
-    asks, slot, expired : Out
-        An entry of a port that may go on is to be looked at, and which one; nothing has woken it but the time.
+    asks, slot, port, expired : Out
+        An entry of a port that may go on is to be looked at, which one, and whose; nothing has woken it but the time.
     pick : In(1)
         It is being looked at.
     entry : Out, `parked_layout(params)`
@@ -90,6 +90,7 @@ class Parking(wiring.Component):
                 "may_resume": In(tables.ports),
                 "asks": Out(1),
                 "slot": Out(bits_for(tables.parked_reads - 1)),
+                "port": Out(PORT_BITS),
                 "expired": Out(1),
                 "pick": In(1),
                 "entry": Out(parked_layout(params)),
@@ -110,6 +111,11 @@ class Parking(wiring.Component):
             shape=parked_layout(self._params),
             ecc=tables.ecc,
         )
+        # Beside each entry, where all can be seen at once: whose it is, and why it should be looked at.
+        watch = data.StructLayout(
+            {"used": 1, "frame": frame_bits(self._params), "port": PORT_BITS, "woken": 1, "aged": 1, "late": 1}
+        )
+        watches = Signal(data.ArrayLayout(watch, tables.parked_reads))
         picked = Signal.like(self.slot)
         m.d.comb += [
             self.ready.eq(slots.ready),
@@ -121,6 +127,7 @@ class Parking(wiring.Component):
             self.entry.eq(slots.entry),
             slots.idle.eq(self.idle),
             self.uncorrectable.eq(slots.uncorrectable),
+            self.port.eq(watches[self.slot].port),
         ]
         with m.If(self.take):
             m.d.comb += slots.op.eq(SlotOp.TAKE)
@@ -130,11 +137,6 @@ class Parking(wiring.Component):
             m.d.sync += picked.eq(self.slot)
         m.d.sync += self.count.eq(self.count + self.take - self.release)
 
-        # Beside each entry, where all can be seen at once: whose it is, and why it should be looked at.
-        watch = data.StructLayout(
-            {"used": 1, "frame": frame_bits(self._params), "port": PORT_BITS, "woken": 1, "aged": 1, "late": 1}
-        )
-        watches = Signal(data.ArrayLayout(watch, tables.parked_reads))
         now = tick(m, tables.park_cycles)
         for i in range(tables.parked_reads):
             each = watches[i]

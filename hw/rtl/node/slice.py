@@ -105,6 +105,9 @@ class Slice(wiring.Component):
             m.d.comb += [
                 port.number.eq(i),
                 dispatch.expired[i].eq(port.expired),
+                port.resumed.eq(core.resumed[i]),
+                port.stays.eq(core.stays[i]),
+                core.may_resume[i].eq(port.may_resume),
                 port.verdict.eq(core.verdicts.payload),
                 port.drain.eq(self.restarting),
                 port.notices.valid.eq(core.messages.valid & core.messages.payload.ports[i]),
@@ -156,7 +159,7 @@ class Slice(wiring.Component):
     def _route(self, m: Module, core: Core, path: DataPath, ports: list[Port], administrator: Administrator) -> None:
         """A verdict goes to the data path if it starts a READ, else to whose command it is of."""
         verdict, read = core.verdicts.payload, path.reads.payload
-        starts = (verdict.kind == Kind.READ) & ~verdict.complete
+        starts = (verdict.kind == Kind.READ) & ~verdict.complete & ~verdict.parked
         m.d.comb += [
             path.reads.valid.eq(core.verdicts.valid & starts & ~self.restarting),
             core.verdicts.ready.eq(Mux(starts, path.reads.ready, 1)),
@@ -189,6 +192,7 @@ class Slice(wiring.Component):
             reports.happened.refused.eq(sum(port.refused for port in ports)),
             control.levels.pins_used.eq(core.levels.pins),
             control.levels.sessions_used.eq(core.levels.sessions),
+            control.levels.parked_used.eq(core.levels.parked),
         ]
         for state, count in zip(State, core.levels.frames, strict=True):
             m.d.comb += control.levels[f"frames_{state.name.lower()}"].eq(count)

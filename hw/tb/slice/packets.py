@@ -189,6 +189,6 @@ class Packets:
             slot["read_mask"] = op["read_mask"]
         else:
             slot["id"] = op["slot"]
-        flags = self._blank["flags"] | {"pin": op["pin"], "run": op["run"], "live": op["live"]}
+        flags = self._blank["flags"] | {name: op[name] for name in ("pin", "run", "park", "live")}
         plain = {name: op[name] for name in ("model", "segment", "count", "length", "crc")}
         return self._blank | plain | {"opcode": op["kind"], "flags": flags, "subject": subject, "slot": slot}

@@ -2,14 +2,14 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import google_crc32c
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
-from hw.params.orderlog import ReadDone, Sealed, Taken
+from hw.params.orderlog import Hand, ReadDone, Sealed, Step, Taken
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
 from hw.params.striping import Striping
@@ -110,8 +110,6 @@ class World:
             return self._happen(move)
         self.commands += 1
         command = move.command
-        if isinstance(command, c.Read):
-            command = replace(command, park=False)
         if move.ring == REGISTERS:
             self._orders.append(Submit(REGISTERS, move.tag, command))
             return []
@@ -179,6 +177,8 @@ class World:
             self._settle((op.ring, op.tag))
         elif isinstance(op, Sealed):
             self._fresh.add(op.frame)
+        elif op == Step(Hand.PARKED, entry["slot"]):
+            self._started(name)
 
     def _cover(self, name: Name) -> None:
         """Count the bin of a command that is about to be executed."""
@@ -208,10 +208,15 @@ class World:
             raise CheckError(f"{op.command} of {name} is in the log, but was answered before or never sent")
         sent = self._sent[name]
         sent.logged = True
-        if isinstance(op.command, c.Read) and name in self.follower.slice.core.reads:
-            frame = self.follower.slice.core.reads[name].frame
-            sent.stored = frame.segments[op.command.segment : op.command.segment + op.command.count]
+        self._started(name)
         self._settle(name)
+
+    def _started(self, name: Name) -> None:
+        """If this is a READ that has just been started, what it is to bring is known."""
+        started = self.follower.slice.core.reads.get(name)
+        if started is not None:
+            first, count = started.command.segment, started.command.count
+            self._sent[name].stored = started.frame.segments[first : first + count]
 
     def received(self, port: int, flit: int) -> None:
         """A flit has come over a link."""

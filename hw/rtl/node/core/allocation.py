@@ -45,13 +45,10 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 
 
 def states(m: Module, t: Tables, e: Emission) -> None:
-    """CHOOSE waits for a frame. EVICT takes a victim from its partition. REPLACE drains a dead block of the same key,
-    whose place in the CAM the new one takes. CLAIM makes the frame WRITING. REACH asks for the row of the dead block,
-    if there is one; VICTIM, OLD and FETCH wait for a row. For a frame that turns out to be QUARANTINED, another is
-    chosen.
+    """CHOOSE waits for a frame. EVICT takes a victim from its partition. CLAIM makes the frame WRITING. VICTIM waits
+    for a row. For a frame that turns out to be QUARANTINED, another is chosen.
     """
     replacement = t.replacement
-    old = t.found.hit & (t.found.frame != t.chosen)
 
     with m.State("CHOOSE"), m.If(replacement.done):
         m.d.sync += t.chosen.eq(replacement.frame)
@@ -80,6 +77,24 @@ def states(m: Module, t: Tables, e: Emission) -> None:
             t.lose_use()
             m.next = "REACH"
 
+    _replace(m, t, e)
+
+    with m.State("CLAIM"):
+        with m.If(t.quarantined):
+            t.retire()
+            t.note_evictable()
+            m.d.comb += replacement.choose.eq(1)
+            m.next = "CHOOSE"
+        with m.Else():
+            _claim(m, t, e)
+
+
+def _replace(m: Module, t: Tables, e: Emission) -> None:
+    """REACH asks for the row of a dead block of the same key, if there is one; REPLACE drains it, and the new one takes
+    its place in the CAM. OLD and FETCH wait for a row.
+    """
+    old = t.found.hit & (t.found.frame != t.chosen)
+
     with m.State("REACH"):
         m.next = "CLAIM"
         with m.If(old):
@@ -99,15 +114,6 @@ def states(m: Module, t: Tables, e: Emission) -> None:
 
     with m.State("FETCH"):
         m.next = "CLAIM"
-
-    with m.State("CLAIM"):
-        with m.If(t.quarantined):
-            t.retire()
-            t.note_evictable()
-            m.d.comb += replacement.choose.eq(1)
-            m.next = "CHOOSE"
-        with m.Else():
-            _claim(m, t, e)
 
 
 def _claim(m: Module, t: Tables, e: Emission) -> None:

@@ -149,6 +149,8 @@ class Core(wiring.Component):
             self.table_events.payload.frame.eq(t.frames.events.payload.row),
             self.failed.eq(t.failed),
             t.parking.may_resume.eq(self.may_resume),
+            self.resumed.eq(t.resumed << t.parking.port),
+            self.stays.eq(t.stays << t.op.stamp.port),
             self.rebound.valid.eq(t.rebound),
             self.rebound.payload.eq(t.op.ring),
             self.started.eq(t.epoch != 0),

@@ -106,8 +106,11 @@ class Tables:
         self._fetch()
         self._guard()
         self._initialise(m)
+        self._remember()
 
-        # What single commands keep between their states.
+    def _remember(self) -> None:
+        """What single commands keep between their states, and the hands between their steps."""
+        params, tables = self.params, self.params.tables
         self.stopped = Signal()
         self.first_key, self.asked_all, self.ended = Signal(), Signal(), Signal()
         self.sweeps = Signal(range(params.frames + 1), init=0)

@@ -34,7 +34,9 @@ class Port(wiring.Component):
         Of the port: half of the stamp. Constant.
     link : In, `link(params)`
         The requester.
-    operations, expired, rebound : as of `CommandReader`
+    operations, expired, rebound, resumed, stays : as of `CommandReader`
+    may_resume : Out(1)
+        There is a place in the data path, and for the answer, for a READ that was parked.
     verdict_valid, verdict : In, `verdict_layout()`
         What the core says of a command of this port; always taken.
     segments, beats : Out, streams of `write_segment_layout(params)` and `beat_layout(beat_bytes)`
@@ -93,6 +95,9 @@ class Port(wiring.Component):
                 "read_beats": In(stream.Signature(read_beat_layout(params))),
                 "notices": In(stream.Signature(NOTICE, always_ready=True)),
                 "losses": Out(stream.Signature(RING_BITS)),
+                "resumed": In(1),
+                "stays": In(1),
+                "may_resume": Out(1),
                 "refused": Out(1),
                 "moving": Out(1),
                 "drain": In(1),
@@ -147,6 +152,9 @@ class Port(wiring.Component):
             reader.arriving_ring.eq(flit.ring),
             reader.arriving_last.eq(flit.last),
             reader.rebound.eq(self.rebound),
+            reader.resumed.eq(self.resumed),
+            reader.stays.eq(self.stays),
+            self.may_resume.eq(reader.may_resume & (reader.room != 0)),
             reader.verdict_valid.eq(self.verdict_valid),
             reader.verdict.eq(self.verdict),
             self.expired.eq(reader.expired),
@@ -195,7 +203,8 @@ class Port(wiring.Component):
                 response.handle.eq(Mux(verdict.named, verdict.handle.as_value(), 0)),
             ]
 
-        # A LOOKUP is owed an answer a key, and nothing else is owed any while it is: counted as they come.
+        # A LOOKUP is owed an answer a key, and nothing else is owed any while it is: counted as they come. A READ is
+        # owed none while it is parked.
         most = self._params.answers
         owed = Signal(range(most + 1))
         asked = self.operations.valid & self.operations.ready
@@ -203,4 +212,5 @@ class Port(wiring.Component):
         refused_lookup = asked & self.expired & (self.operations.payload.kind == Kind.LOOKUP)
         quiet = self.verdict_valid & ~told
         m.d.comb += reader.room.eq(most - owed)
-        m.d.sync += owed.eq(owed + asked_one + refused_lookup + (told & is_lookup) - quiet - answers.left)
+        begun = asked_one + refused_lookup + (told & is_lookup) + self.resumed
+        m.d.sync += owed.eq(owed + begun - quiet - self.stays - answers.left)

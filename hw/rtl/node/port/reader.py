@@ -49,6 +49,10 @@ class CommandReader(wiring.Component):
         The answers to expired commands.
     room : In
         Answers that may be added to those owed.
+    resumed, stays : In(1)
+        A READ that was parked is under way again, or still has to wait.
+    may_resume : Out(1)
+        There is a place in the data path for one.
 
     Latency and throughput
     ----------------------
@@ -95,6 +99,9 @@ class CommandReader(wiring.Component):
                 "moves": Out(stream.Signature(move_layout(params))),
                 "refusals": Out(stream.Signature(ANSWER)),
                 "room": In(bits_for(params.answers)),
+                "resumed": In(1),
+                "stays": In(1),
+                "may_resume": Out(1),
             }
         )
 
@@ -297,11 +304,15 @@ class CommandReader(wiring.Component):
         return whole
 
     def _count_reads(self, m: Module, reading: Signal, asked: Value) -> None:
-        """Keep the number of READs that are under way; a READ ends when it is refused or done."""
+        """Keep the number of READs that are under way; a READ ends when it is refused, parked or done.
+
+        One that goes on begins again: never in the cycle in which another is asked for, so that both count in time.
+        """
         kind = self.verdict.kind
-        refused = (kind == Kind.READ) & self.verdict.complete
-        ends = self.verdict_valid & (refused | (kind == Kind.READ_DONE))
-        m.d.sync += reading.eq(reading + (asked & ~self.expired) - ends)
+        stopped = (kind == Kind.READ) & (self.verdict.complete | self.verdict.parked)
+        ends = self.verdict_valid & (stopped | (kind == Kind.READ_DONE))
+        m.d.comb += self.may_resume.eq(reading != self._params.memory.waiting_reads)
+        m.d.sync += reading.eq(reading + ((asked & ~self.expired) | self.resumed) - ends - self.stays)
 
     def _expire(self, m: Module, ring: Signal, begins: Value) -> None:
         """Count the commands of each ring that wait here, and those of them that came before it was bound anew."""
