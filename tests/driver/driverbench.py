@@ -46,8 +46,6 @@ TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {
 
 LACKS: dict[str, dict[str, str]] = {
     "verilator": {
-        "parks": "a slice in RTL parks no READs yet (docs/slice.md)",
-        "migrates": "a slice in RTL migrates no sessions yet (docs/slice.md)",
         "asleep": "RTL works whenever its clock runs",
         "patient": "a thousand waits of a thousand cycles each",
         "rebuilt": "each of these devices takes a minute to compile; the drivers are the others, in the test before",

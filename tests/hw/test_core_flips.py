@@ -47,7 +47,7 @@ def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int)
             flips[i] += rng.random() < 0.1 and content.flip_one(ctx, rng)
 
     play(small(), seed, 250, disturb=disturb)
-    assert len(contents) == 9
+    assert len(contents) == 11
     assert all(count > 20 for count in flips[: len(contents)])
 
 
@@ -333,12 +333,12 @@ async def ends(talk: Talk, command: c.Command, ring: RingId = RING) -> tuple[Sta
     return Status(said["status"]), Status(said["outcome"])
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(10))
 def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     async def story(talk: Talk) -> None:
         handle = await talk.store(7)
         others = [content for content in talk.contents if content is not talk.frames]
-        assert len(others) == 8
+        assert len(others) == 10
         others[number].flip_two(talk.ctx)
         await talk.tick(QUIET)
         assert talk.ctx.get(talk.dut.failed)
