@@ -6,8 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.params.params import Params
+from hw.params.protocol import TAG_BITS
 from hw.rtl.arbiter import next_in_turn
-from hw.rtl.node.layouts import COUNT_BITS, Kind, fence_layout
+from hw.rtl.node.layouts import COUNT_BITS, Kind, fence_layout, ring_layout
 from hw.rtl.timer import tick
 
 
@@ -29,11 +30,11 @@ class Fences(wiring.Component):
         The ring is lost.
     room, free : Out
         Another session may begin to move, and the number that its fence will have.
-    begin, new_fence : In
-        It does.
+    begin, new_slot, target, tag : In
+        It does, as that command of that ring asked for.
     index : In
         The fence that `fence`, `answer`, `land` and `end` are about.
-    fence : Out, `fence_layout(params)`
+    fence : Out, `fence_layout()`
         It, in the same cycle.
     answer, writes : In
         The old ring has answered.
@@ -71,23 +72,25 @@ class Fences(wiring.Component):
     def __init__(self, params: Params):
         self._params = params
         number = bits_for(params.tables.fences - 1)
-        fence = fence_layout(params)
+        slot = bits_for(params.tables.sessions - 1)
         super().__init__(
             {
                 "lost": In(params.rings),
                 "room": Out(1),
                 "free": Out(number),
                 "begin": In(1),
-                "new_fence": In(fence),
+                "new_slot": In(slot),
+                "target": In(ring_layout()),
+                "tag": In(TAG_BITS),
                 "index": In(number),
-                "fence": Out(fence),
+                "fence": Out(fence_layout()),
                 "answer": In(1),
                 "writes": In(COUNT_BITS),
                 "land": In(1),
                 "end": In(1),
                 "asks": Out(1),
                 "kind": Out(Kind),
-                "slot": Out(fence["slot"].shape),
+                "slot": Out(slot),
                 "pick": In(1),
             }
         )
@@ -95,7 +98,9 @@ class Fences(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         tables = self._params.tables
-        row = data.StructLayout({"used": 1, "landed": 1, "aged": 1, "late": 1, "fence": fence_layout(self._params)})
+        row = data.StructLayout(
+            {"used": 1, "landed": 1, "aged": 1, "late": 1, "slot": len(self.slot), "fence": fence_layout()}
+        )
         rows = Signal(data.ArrayLayout(row, tables.fences))
         now = tick(m, tables.fence_cycles)
         forsaken = Signal(tables.fences)
@@ -124,12 +129,18 @@ class Fences(wiring.Component):
             with m.If(self.end & mine):
                 m.d.sync += each.used.eq(0)
             with m.If(self.begin & (self.free == i)):
-                m.d.sync += [each.eq(0), each.used.eq(1), each.fence.eq(self.new_fence)]
+                m.d.sync += [
+                    each.eq(0),
+                    each.used.eq(1),
+                    each.slot.eq(self.new_slot),
+                    each.fence.target.eq(self.target),
+                    each.fence.tag.eq(self.tag),
+                ]
 
         ask = rows[chosen]
         m.d.comb += [
             self.asks.eq(asking.any()),
-            self.slot.eq(ask.fence.slot),
+            self.slot.eq(ask.slot),
             self.kind.eq(
                 Mux(
                     forsaken.bit_select(chosen, 1),

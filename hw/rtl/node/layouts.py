@@ -238,15 +238,12 @@ def session_layout(params: Params) -> data.StructLayout:
     )
 
 
-def fence_layout(params: Params) -> data.StructLayout:
+def fence_layout() -> data.StructLayout:
     """Return the layout of a migration under way; the fields are those of `pymodel.spec.state.Fencing`.
 
-    `slot`: of the session. `answered`: the old ring has answered, with `writes`.
+    `answered`: the old ring has answered, with `writes`.
     """
-    slot = bits_for(params.tables.sessions - 1)
-    return data.StructLayout(
-        {"slot": slot, "target": ring_layout(), "tag": TAG_BITS, "answered": 1, "writes": COUNT_BITS}
-    )
+    return data.StructLayout({"target": ring_layout(), "tag": TAG_BITS, "answered": 1, "writes": COUNT_BITS})
 
 
 def parked_layout(params: Params) -> data.StructLayout:

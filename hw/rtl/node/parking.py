@@ -171,7 +171,7 @@ class Parking(wiring.Component):
             self.expired.eq(~(woken.bit_select(self.slot, 1))),
         ]
         with m.If(self.pick):
-            m.d.sync += passed.eq(Cat(self.slot >= i for i in range(len(asking))))
+            m.d.sync += passed.eq((2 << self.slot) - 1)
         # What is chosen stands for a cycle at least, until it is picked; it may have been picked just now.
         chosen_at, settled = Signal.like(self.slot), Signal()
         for i in range(len(asking)):

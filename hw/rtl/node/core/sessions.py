@@ -66,9 +66,9 @@ def _migrate(m: Module, t: Tables, e: Emission) -> None:
         t.change_session(moving=1, fence=fences.free)
         m.d.comb += [
             fences.begin.eq(1),
-            fences.new_fence.slot.eq(op.slot.slot),
-            fences.new_fence.target.eq(op.stamp),
-            fences.new_fence.tag.eq(op.tag),
+            fences.new_slot.eq(op.slot.slot),
+            fences.target.eq(op.stamp),
+            fences.tag.eq(op.tag),
         ]
         e.notices.fence()
         e.wait()
