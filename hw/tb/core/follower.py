@@ -64,7 +64,8 @@ class Follower:
             assert mine is not None, "a READ that is done completes"
             self._expect(("READ", op.ring, op.tag, entry["item"], mine.status, mine.status, None, None))
         elif own is not None:
-            self._expect(("READ", *own, 0, mine.status if mine else Status.OK, mine and mine.status, None, None))
+            outcome = None if mine is None else mine.status
+            self._expect(("READ", *own, 0, outcome or Status.OK, outcome, None, None))
         self._heard(outputs)
         return op
 
