@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(SEED, str(secrets.randbelow(1 << 32)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this in the background ignores it
     config.pluginmanager.register(Planned(config), "planned")
 
 
