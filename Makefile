@@ -5,6 +5,8 @@ BIN := .venv/bin
 RUN := .venv/run.stamp
 TEST := .venv/test.stamp
 JOBS ?= 2
+# A file runs in one process, which keeps what it has built; in their order, for the last files are short.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard scripts/benches/*.py))))
 
 .DEFAULT_GOAL := help
@@ -21,7 +23,7 @@ run: $(RUN) ## replay a trace on the specification, and a small one on RTL with 
 	@$(BIN)/kvnode replay build/small.jsonl --config configs/rtl.toml --backend rtl --out build/rtl
 
 test: $(TEST) ## every test but the nightly ones; fails too when a planned test has no result
-	@$(BIN)/pytest -n $(JOBS) --testplan
+	@$(BIN)/pytest -n $(JOBS) $(BY_FILE) --testplan
 
 prove: $(TEST) ## every proof, one line each
 	@$(BIN)/kvnode prove

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from hw.params.params import TINY
 from hw.params.protocol import Status
 from hw.params.records import COMPLETION, PHASE
 from hw.rtl.emit import emit
@@ -14,14 +13,15 @@ from hw.tb.harness.system import SystemHarness
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from hw.tb.system.load import Ring, busy
+from tests.driver.driverbench import PARAMS
 
 MUTANTS = {
     "requesters_reach_each_others_memory": ("wiring.flipped(self.hbm[i])", "wiring.flipped(self.hbm[i - 1])"),
     "what_is_issued_is_told_of_another_port": ("self.issued[i].valid", "self.issued[i - 1].valid"),
     "registers_of_another_port": ("wiring.flipped(self.axi[1 + i])", "wiring.flipped(self.axi[-1 - i])"),
 }
-LENGTH = TINY.pools[0].frame_bytes
-READ, WRITTEN = (Status.OK, TINY.segments(LENGTH), LENGTH), (Status.WRITE_ONCE, 0, 0)
+LENGTH = PARAMS.pools[0].frame_bytes
+READ, WRITTEN = (Status.OK, PARAMS.segments(LENGTH), LENGTH), (Status.WRITE_ONCE, 0, 0)
 """Status, count and slot of a completion."""
 LATE = Memory(latency=40, jitter=30, reorder=True, interleave=True, answer_willing=0.7, data_willing=0.7)
 
@@ -41,20 +41,20 @@ def completions(ring: Ring) -> list[dict[str, int]]:
 def test_full_rings_move_data_both_ways(memory: Memory, seed: int) -> None:
     """READs end OK, with all bytes, and WRITEs of sealed blocks WRITE_ONCE, each once, at every port; data stays."""
     print(f"seed {seed}")
-    play(SystemHarness(TINY, seed=seed, memory=memory, host=memory, hbm=memory))
+    play(SystemHarness(PARAMS, seed=seed, memory=memory, host=memory, hbm=memory))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_connection_is_found(name: str) -> None:
-    emission = emit(mutate(System, *MUTANTS[name])(TINY), "system")
+    emission = emit(mutate(System, *MUTANTS[name])(PARAMS), "system")
     with pytest.raises((AssertionError, CheckError)):
-        play(SystemHarness(TINY, emission=emission))
+        play(SystemHarness(PARAMS, emission=emission))
 
 
 def play(harness: SystemHarness) -> None:
     """Keep rings busy for a while, and judge what came of it."""
-    rings = busy(harness, TINY)
+    rings = busy(harness, PARAMS)
     before = [bytes(ring.data) for ring in rings]
     harness.run(10_000)
     issued = harness.issued()
@@ -62,9 +62,9 @@ def play(harness: SystemHarness) -> None:
         done = completions(ring)
         found = Counter((Status(each["status"]), each["count"], each["slot"]) for each in done)
         assert found.keys() == {READ, WRITTEN}
-        assert len(done) > 10 and abs(found[READ] - found[WRITTEN]) <= TINY.requester.commands
+        assert len(done) > 10 and abs(found[READ] - found[WRITTEN]) <= PARAMS.requester.commands
         ended, sent = [each["tag"] for each in done], [each.tag for each in issued if each.port == ring.port]
         assert sent == list(range(len(sent)))
         assert len(set(ended)) == len(ended) and set(ended) <= set(sent[ring.head :])
-        assert len(sent) - ring.head - len(ended) <= TINY.requester.commands
+        assert len(sent) - ring.head - len(ended) <= PARAMS.requester.commands
         assert ring.data == data

@@ -17,6 +17,7 @@ from hw.tb.harness.system import PAGE
 from sw.driver.errors import DeviceError, RegisterError
 from sw.driver.transport.bus import SLICE
 from sw.driver.transport.verilator import SLEEP, VerilatorBus
+from tests.driver.driverbench import PARAMS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the system whose ports the puppet has
 
@@ -78,9 +79,9 @@ def test_a_wait_ends_without_an_interrupt_too() -> None:
 
 
 def test_a_register_is_read_and_written_or_refused() -> None:
-    bus = VerilatorBus(TINY)
+    bus = VerilatorBus(PARAMS)
     registers = register_map()
-    assert bus.read(SLICE, registers["ID"].offset) == registers["ID"].reset(TINY)
+    assert bus.read(SLICE, registers["ID"].offset) == registers["ID"].reset(PARAMS)
     bus.write(SLICE, registers["SCRATCH"].offset, 77)
     assert bus.read(SLICE, registers["SCRATCH"].offset) == 77
     with pytest.raises(RegisterError, match="refuses 0x1"):

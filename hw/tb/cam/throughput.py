@@ -55,7 +55,7 @@ def measure(params: Params, *, lookups: int, stored: int, seed: int, replacement
         Path(directory, "ports.h").write_text(_header(params, emission))
         build = [  # -Wno-fatal: warnings are the lint test's business
             *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal", "--Mdir", directory),
-            *("--x-initial", "unique", "--prefix", "Vcam", "-CFLAGS", f"-O2 -std=c++17 -I{directory}"),
+            *("--x-initial", "unique", "--prefix", "Vcam", "-CFLAGS", "-O2 -std=c++17"),
             *("-o", "throughput", str(source), str(HARNESS)),
         ]
         _run(build, os.environ | verilator.environment | objcache_environment(BUILD / "objects"))

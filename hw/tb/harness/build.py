@@ -82,7 +82,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
                 *("--x-initial", "unique"),
                 *("--prefix", "Vtop", "--Mdir", str(directory), "-o", "partial.so", *FLAGS),
                 *(["--trace", "--trace-structs"] if waves else []),
-                *("-CFLAGS", f"-I{directory} -I{HERE}", str(source), *map(str, sources)),
+                *("-CFLAGS", f"-I{HERE}", str(source), *map(str, sources)),  # it is compiled in the directory
             ]
             environment = os.environ | verilator.environment | objcache_environment(BUILD / "objects")
             result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
