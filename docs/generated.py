@@ -56,6 +56,8 @@ def _parameter(name: str, f: Field[Any]) -> list[str]:
     values = (getattr(group[0] if path == "pools" else group, leaf) for group in groups)
     low, high, unit = (f.metadata[key] for key in ("low", "high", "unit"))
     span = "true, false" if low is None else f"{_number(low)} to {_number(high)}"
+    if f.metadata["choices"]:
+        span = ", ".join(f.metadata["choices"])
     if f.metadata["power_of_two"]:
         span += ", a power of two"
     return [f"`{name}`", *map(_number, values), span, unit, f.metadata["doc"]]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -13,6 +14,9 @@ from hw.params.section import Section, param
 
 SLOTS_PER_FRAME = 1.25
 """Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
+
+ISOLATION = ("shared", "strict")
+"""How partitions share a slice."""
 
 COVER = 1.25
 """Bytes in flight per latency times bandwidth, as in the targets of design.md."""
@@ -114,6 +118,9 @@ class TableParams(Section):
         SLOT_GENERATION_BITS, "generation counter of a pin or session slot", low=2, high=SLOT_GENERATION_BITS
     )
     stamp_bits: int = param(8, "scope stamp of partition and model in a frame", low=1, high=32)
+    isolation: str = param(
+        "shared", "strict: what a partition is told does not depend on others; each has a pool", choices=ISOLATION
+    )
     ecc: bool = param(True, "SECDED and scrubbing of the SRAM words of CAM and tables")
 
 
@@ -168,6 +175,8 @@ class Params:
             f"cam.banks x sets x ways = {self.cam_slots:,} slots for {self.frames:,} frames,"
             " expected more slots than frames",
         )
+        if self.strict:
+            self._require_shares(require)
         largest = 0
         for i, pool in enumerate(self.pools):
             require(
@@ -209,6 +218,46 @@ class Params:
             "replay.lose_port_at needs a port that stays: replay.ports of 2 or more",
         )
 
+    def _require_shares(self, require: Callable[[bool, str], None]) -> None:
+        """What is divided among partitions that are isolated can be."""
+        tables, count = self.tables, self.tables.partitions
+        require(
+            count == len(self.pools),
+            f"tables.isolation = 'strict' with tables.partitions = {count} and {len(self.pools)} pools,"
+            " expected a pool for each partition",
+        )
+        require(
+            count & (count - 1) == 0 and count <= self.cam_sets,
+            f"tables.isolation = 'strict' with tables.partitions = {count},"
+            f" expected a power of two, and at most the sets of a bank, {self.cam_sets}",
+        )
+        for i, pool in enumerate(self.pools):
+            require(
+                self.cam_slots // count > pool.frames,
+                f"cam.banks x sets x ways = {self.cam_slots:,} slots, {self.cam_slots // count:,} of them for each of"
+                f" {count} isolated partitions, and pools.{i}.frames = {pool.frames:,}, expected more slots than frames",
+            )
+        for name in ("sessions", "parked_reads", "fences"):
+            entries = getattr(tables, name)
+            require(
+                entries % count == 0,
+                f"tables.isolation = 'strict' with tables.{name} = {entries} for {count} partitions,"
+                " expected a multiple",
+            )
+
+    @property
+    def strict(self) -> bool:
+        """Whether partitions are isolated: partition i has pool i, and a share of each table and of the CAM."""
+        return self.tables.isolation == "strict"
+
+    @property
+    def shares(self) -> int:
+        """Shares that sessions, parked READs, fences and the sets of the CAM are divided into: one, or one a partition.
+
+        Slot i of a table is of share i modulo `shares`.
+        """
+        return self.tables.partitions if self.strict else 1
+
     @property
     def frames(self) -> int:
         """Frames of a slice, over all pools."""
@@ -216,10 +265,11 @@ class Params:
 
     @property
     def cam_sets(self) -> int:
-        """Sets of a bank: as given, or the smallest power of two with 1.25 slots a frame."""
+        """Sets of a bank: as given, or the smallest power of two with 1.25 slots a frame, in each share."""
         if self.cam.sets:
             return self.cam.sets
-        needed = math.ceil(SLOTS_PER_FRAME * self.frames / (self.cam.banks * self.cam.ways))
+        frames = self.shares * max(pool.frames for pool in self.pools) if self.strict else self.frames
+        needed = math.ceil(SLOTS_PER_FRAME * frames / (self.cam.banks * self.cam.ways))
         return 1 << (needed - 1).bit_length()
 
     @property

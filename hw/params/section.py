@@ -14,16 +14,17 @@ def param(
     high: float | None = None,
     unit: str = "",
     power_of_two: bool = False,
+    choices: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field with its meaning, unit and legal range (inclusive)."""
-    return field(
-        default=default,
-        metadata={"doc": doc, "low": low, "high": high, "unit": unit, "power_of_two": power_of_two},
-    )
+    """A dataclass field with its meaning, unit and legal range (inclusive), or the words that it may be."""
+    about = {"doc": doc, "low": low, "high": high, "unit": unit, "power_of_two": power_of_two, "choices": choices}
+    return field(default=default, metadata=about)
 
 
 def expected(f: Field) -> str:
     """What a parameter takes, in words: 'a power of two from 16 to 128 (bytes)'."""
+    if f.metadata["choices"]:
+        return f"one of {', '.join(f.metadata['choices'])}"
     declared: Any = f.type
     kind = {int: "an integer", float: "a number", bool: "true or false"}[declared]
     if f.metadata["power_of_two"]:
@@ -41,6 +42,8 @@ def check(name: str, f: Field, value: Any) -> None:
         good = f.metadata["low"] <= value <= f.metadata["high"]
     if good and f.metadata["power_of_two"]:
         good = value & (value - 1) == 0
+    if good and f.metadata["choices"]:
+        good = value in f.metadata["choices"]
     if not good:
         raise ParameterError(f"parameter {name} = {value!r}: expected {expected(f)}")
 

@@ -51,6 +51,13 @@ def diagonals(params: Params) -> list[int]:
     return banks
 
 
+def home_set(params: Params, diagonal: int, tag: int) -> int:
+    """The set of a bank that ``tag`` belongs to. Where partitions are isolated the upper bits are the partition's."""
+    sets = params.cam_sets // params.shares
+    share = (tag >> tag_bits(params) - (params.tables.partitions - 1).bit_length()) % params.shares
+    return share * sets + set_index(diagonal, tag, sets)
+
+
 def set_index(diagonal: int, tag: int, sets: int) -> int:
-    """The set of a bank that ``tag`` belongs to; ``sets`` is a power of two."""
+    """The hash of ``tag``, below ``sets``, which is a power of two."""
     return sum(((diagonal >> i & tag).bit_count() & 1) << i for i in range(sets.bit_length() - 1))

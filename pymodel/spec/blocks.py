@@ -179,7 +179,8 @@ def read(core: Core, ring: Ring, op: Taken, command: c.Read, result: Completion)
         start_read(core, ring, op.tag, command)
         return False
     frame = core.block(command.handle)
-    parked = command.park and core.parked.take(Reading(ring, op.tag, frame, command)) is not None
+    waiting = Reading(ring, op.tag, frame, command)
+    parked = command.park and core.parked.take(waiting, core.share(ring.partition)) is not None
     require(parked, Status.PENDING)
     return False
 

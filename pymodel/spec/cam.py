@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hw.params.params import Params
-from hw.params.toeplitz import diagonals, pack_tag, set_index
+from hw.params.toeplitz import diagonals, home_set, pack_tag
 
 
 class Tag(NamedTuple):
@@ -48,11 +48,10 @@ class BlockCam:
     def place(self, tag: Tag) -> Place | None:
         """Where ``tag`` would go: the emptiest of its sets (ties: lowest bank), its lowest free way."""
         word = pack_tag(self._params, *tag)
-        sets = self._params.cam_sets
         best: Place | None = None
         most = 0
         for bank, diagonal in enumerate(self._diagonals):
-            index = set_index(diagonal, word, sets)
+            index = home_set(self._params, diagonal, word)
             ways = self._set(bank, index)
             free = ways.count(None)
             if free > most:

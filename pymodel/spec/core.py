@@ -74,14 +74,15 @@ class Core:
         self.models = [Model(i, Scope(1 << tables.stamp_bits)) for i in range(tables.models)]
         self.rings = make_rings(self.params)
         self.rings[REGISTERS] = Ring(REGISTERS, Slots(0, 1), administrative=True)
-        self.sessions: Slots[Session] = Slots(tables.sessions, tables.slot_generation_bits)
-        self.parked: Slots[Reading] = Slots(tables.parked_reads, SLOT_GENERATION_BITS)
+        shares = self.params.shares
+        self.sessions: Slots[Session] = Slots(tables.sessions, tables.slot_generation_bits, shares)
+        self.parked: Slots[Reading] = Slots(tables.parked_reads, SLOT_GENERATION_BITS, shares)
         self.reads: dict[tuple[RingId, int], Reading] = {}
         self.fenced: dict[int, Session] = {}
         self.waiting: dict[int, Frame] = {}
         self.outstanding: dict[tuple[RingId, int], Completion] = {}
         self.unfinished: dict[tuple[RingId, int], tuple[Command, int]] = {}
-        self.replacement = Replacement(tables, self.partitions, self.counters)
+        self.replacement = Replacement(self.params, self.partitions, self.counters)
 
     # What is alive, and what a name means.
 
@@ -116,6 +117,10 @@ class Core:
         named = handle.epoch == self.epoch and handle.generation == frame.generation
         require(named and frame.state in (FrameState.WRITING, FrameState.SEALED), Status.STALE)
         return frame
+
+    def share(self, partition: Partition) -> int:
+        """Which share of sessions, parked READs and fences a partition has: its own, or the only one."""
+        return partition.id % self.params.shares
 
     def readable(self, reader: Partition, owner: Partition) -> bool:
         """Whether a ring of ``reader`` may read sealed blocks of ``owner``."""

@@ -1,6 +1,6 @@
 """Which frame an ALLOC gets: quotas, guarantees, and CLOCK with a queue of victims."""
 
-from hw.params.params import TableParams
+from hw.params.params import Params
 from hw.params.protocol import FrameState
 from pymodel.spec.state import Frame, Partition, Pool
 
@@ -11,26 +11,35 @@ class Replacement:
     Below its quota a partition takes the oldest FREE frame, else a victim of the partition that is furthest above its
     guarantee (ties: lowest id), and one of its own if that has none: nobody can hold up another by holding all that is
     his. At its quota it takes a victim of its own. Frames that others are guaranteed are not borrowed.
+    A public partition that is isolated takes no victim: its readers hold blocks, and it is not to learn which.
     Dead blocks have no rule of their own: until the sweep has made their frames FREE they are as any others.
     """
 
     def __init__(
         self,
-        tables: TableParams,
+        params: Params,
         partitions: list[Partition],
         counters: dict[str, int],
     ) -> None:
-        self._tables = tables
+        self._tables = params.tables
+        self._strict = params.strict
         self._partitions = partitions
         self._counters = counters
 
     def choose(self, partition: Partition) -> Frame | None:
         """A FREE frame or a victim for ``partition``, or None."""
         pool = partition.pool
-        if partition.used >= partition.quota:
-            return self._victim(partition)
-        if pool.free and (partition.used < partition.guarantee or self.borrowed(pool) < self.lendable(pool)):
+        full = partition.used >= partition.quota
+        if (
+            not full
+            and pool.free
+            and (partition.used < partition.guarantee or self.borrowed(pool) < self.lendable(pool))
+        ):
             return pool.free[0]
+        if self._strict and partition.public:
+            return None
+        if full:
+            return self._victim(partition)
         donor = self._donor(partition)
         victim = self._victim(donor)
         return self._victim(partition) if victim is None and donor is not partition else victim

@@ -41,7 +41,8 @@ def own_session(core: Core, ring: Ring, name: SessionId) -> Session:
 
 def open_session(core: Core, ring: Ring, op: Taken, command: c.OpenSession, result: Completion) -> bool:
     """Bind a new session to this ring."""
-    result.session = SessionId(*found(core.sessions.take(Session(ring)), Status.NO_SPACE))
+    taken = core.sessions.take(Session(ring), core.share(ring.partition))
+    result.session = SessionId(*found(taken, Status.NO_SPACE))
     ring.sessions += 1
     return True
 
@@ -61,7 +62,8 @@ def migrate(core: Core, ring: Ring, op: Taken, command: c.Migrate, result: Compl
     require(session.fence is None, Status.PENDING)
     if session.ring is ring:
         return True
-    require(len(core.fenced) < core.params.tables.fences, Status.NO_SPACE)
+    moving = sum(slot % core.params.shares == core.share(ring.partition) for slot in core.fenced)
+    require(moving < core.params.tables.fences // core.params.shares, Status.NO_SPACE)
     session.fence = Fencing(ring, op.tag)
     core.fenced[command.session.slot] = session
     core.outputs.append(Fence(session.ring.id.port, session.ring.id, command.session))

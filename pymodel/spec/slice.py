@@ -12,6 +12,7 @@ from pymodel.spec import admin, blocks, internal, sessions
 from pymodel.spec.check.monitor import Monitor
 from pymodel.spec.core import Core, Refused, require
 from pymodel.spec.internal import legal, present
+from pymodel.spec.isolation import foreign
 from pymodel.spec.state import NOBODY, Ring
 from pymodel.spec.validate import well_formed
 
@@ -108,6 +109,7 @@ class Slice:
             require(not closed, Status.UNAVAILABLE)
         hidden = Status.MISS if isinstance(command, c.Lookup) else Status.DENIED
         require(ring.partition is not NOBODY, hidden)
+        require(not foreign(core, ring.partition, command), Status.DENIED)
 
     def _restart(self) -> None:
         core = self.core

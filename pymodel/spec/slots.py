@@ -12,22 +12,25 @@ T = TypeVar("T")
 class Slots(Generic[T]):
     """A table of ``size`` entries; the slot that has been free longest is taken next.
 
+    With ``shares`` the slots are divided: slot i is of share i modulo ``shares``, and each share is a table of its own.
+
     A slot's generation counts its uses, so that an identifier of an earlier use finds nothing. A slot whose counter
     is at its limit leaves service until restart.
     """
 
-    def __init__(self, size: int, generation_bits: int) -> None:
+    def __init__(self, size: int, generation_bits: int, shares: int = 1) -> None:
         self._entries: list[T | None] = [None] * size
         self._generations = [0] * size
-        self._free = deque(range(size))
+        self._free = [deque(range(share, size, shares)) for share in range(shares)]
         self._used = 0
         self._limit = (1 << generation_bits) - 1
 
-    def take(self, entry: T) -> SlotId | None:
-        """Put ``entry`` into a free slot; None when there is none."""
-        if not self._free:
+    def take(self, entry: T, share: int = 0) -> SlotId | None:
+        """Put ``entry`` into a free slot of a share; None when there is none."""
+        free = self._free[share]
+        if not free:
             return None
-        slot = self._free.popleft()
+        slot = free.popleft()
         self._entries[slot] = entry
         self._used += 1
         return SlotId(slot, self._generations[slot])
@@ -52,7 +55,7 @@ class Slots(Generic[T]):
         self._used -= 1
         if self._generations[slot] < self._limit:
             self._generations[slot] += 1
-            self._free.append(slot)
+            self._free[slot % len(self._free)].append(slot)
 
     def __len__(self) -> int:
         return self._used

@@ -18,7 +18,7 @@ from hw.params import commands as c
 from hw.params.commands import Binding, Command
 from hw.params.params import Params
 from hw.params.protocol import KEY_BITS, REGISTERS, LookupMode, ModelState, PinId, RingId, SessionId
-from hw.params.toeplitz import diagonals, pack_tag, set_index
+from hw.params.toeplitz import diagonals, home_set, pack_tag
 from pymodel.stimulus.requesters import Block, Covered, Open, Requester, Requesters, Submit
 
 __all__ = ["MOODS", "Covered", "Fault", "Happen", "Mood", "Requester", "Submit", "Traffic", "colliding_keys"]
@@ -450,11 +450,11 @@ def colliding_keys(params: Params, rng: random.Random, wanted: int) -> Iterator[
 
     Found by trial, so in large geometries there are few or none.
     """
-    matrices, sets = diagonals(params), params.cam_sets
+    matrices = diagonals(params)
 
     def places(key: int) -> list[int]:
         tag = pack_tag(params, 0, 0, key)
-        return [set_index(diagonal, tag, sets) for diagonal in matrices]
+        return [home_set(params, diagonal, tag) for diagonal in matrices]
 
     first = rng.getrandbits(KEY_BITS)
     target = places(first)

@@ -37,7 +37,7 @@ class Machine:
         self.pools = make_pools(params)
         self.frames = [frame for pool in self.pools for frame in pool.frames]
         self.partitions = [Partition(i, Scope(2)) for i in range(params.tables.partitions)]
-        self.spec = spec.Replacement(params.tables, self.partitions, self.counters)
+        self.spec = spec.Replacement(params, self.partitions, self.counters)
         self.stalls = 0
 
     async def pulse(self, *signals: tuple[Any, Any]) -> None:

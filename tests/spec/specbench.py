@@ -268,12 +268,17 @@ def moving(bench: Bench) -> tuple[SessionId, Handle]:
 
 
 def fuzz(
-    params: Params, seed: int, operations: int, policy: Policy = Policy.RANDOM, audit_every: int = 16
+    params: Params,
+    seed: int,
+    operations: int,
+    policy: Policy = Policy.RANDOM,
+    audit_every: int = 16,
+    traffic: Traffic | None = None,
 ) -> tuple[Scheduler, Traffic, list[Completion | Message]]:
     """Run traffic through a slice for so many operations, then drain it; everything is audited now and then."""
     rng = random.Random(seed)
     scheduler = Scheduler(Slice(params), seed, policy, record=True)
-    traffic = Traffic(params, seed)
+    traffic = traffic or Traffic(params, seed)
     heard: list[Completion | Message] = []
 
     def hear(outputs: list[Completion | Message]) -> None:

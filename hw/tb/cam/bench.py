@@ -4,7 +4,7 @@ from typing import Any
 
 import cocotb
 
-from hw.params.toeplitz import diagonals, pack_tag, set_index
+from hw.params.toeplitz import diagonals, home_set, pack_tag
 from hw.tb.cam.base import CamBench
 from hw.tb.pace import Pace, always, bursts, randomly
 from hw.tb.scoreboard import CheckError
@@ -115,7 +115,7 @@ async def one_bucket(dut: Any) -> None:
         matrices = diagonals(params)
 
         def sets(tag: Tag) -> list[int]:
-            return [set_index(matrix, pack_tag(params, *tag), params.cam_sets) for matrix in matrices]
+            return [home_set(params, matrix, pack_tag(params, *tag)) for matrix in matrices]
 
         home = sets(bench.tag())
         candidates = sorted(
@@ -161,7 +161,7 @@ async def every_set_is_initialised(dut: Any) -> None:
         while wanted:
             tag = bench.tag()
             word = pack_tag(params, *tag)
-            found = {(bank, set_index(matrix, word, params.cam_sets)) for bank, matrix in enumerate(matrices)} & wanted
+            found = {(bank, home_set(params, matrix, word)) for bank, matrix in enumerate(matrices)} & wanted
             if found:
                 tags.append(tag)
                 wanted -= found
