@@ -221,6 +221,7 @@ class Params:
     def _require_shares(self, require: Callable[[bool, str], None]) -> None:
         """What is divided among partitions that are isolated can be."""
         tables, count = self.tables, self.tables.partitions
+        slots = self.cam_slots // count
         require(
             count == len(self.pools),
             f"tables.isolation = 'strict' with tables.partitions = {count} and {len(self.pools)} pools,"
@@ -233,9 +234,9 @@ class Params:
         )
         for i, pool in enumerate(self.pools):
             require(
-                self.cam_slots // count > pool.frames,
-                f"cam.banks x sets x ways = {self.cam_slots:,} slots, {self.cam_slots // count:,} of them for each of"
-                f" {count} isolated partitions, and pools.{i}.frames = {pool.frames:,}, expected more slots than frames",
+                slots > pool.frames,
+                f"cam.banks x sets x ways = {self.cam_slots:,} slots, {slots:,} for each of {count} isolated"
+                f" partitions, for pools.{i}.frames = {pool.frames:,}, expected more slots than frames",
             )
         for name in ("sessions", "parked_reads", "fences"):
             entries = getattr(tables, name)

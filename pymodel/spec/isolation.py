@@ -1,4 +1,4 @@
-"""`tables.isolation = strict`: what keeps a partition from learning of the others. In a shared slice none of it applies.
+"""`tables.isolation = strict`: what keeps a partition from learning of the others. None of it is in a shared slice.
 
 Partition i has pool i, the slots of sessions and parked READs that are i modulo the partitions, and its own sets of the
 CAM, so nothing of its own depends on others. What is left is refused here: to ask for what is theirs.

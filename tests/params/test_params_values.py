@@ -23,8 +23,9 @@ def declared() -> Iterator[tuple[str, type[Section], Field[Any]]]:
 
 
 ALL = {name: (section, f) for name, section, f in declared()}
-NUMBERS = [name for name, (_, f) in ALL.items() if f.type is not bool]
+NUMBERS = [name for name, (_, f) in ALL.items() if f.type in (int, float)]
 POWERS = [name for name, (_, f) in ALL.items() if f.metadata["power_of_two"]]
+CHOICES = [name for name, (_, f) in ALL.items() if f.metadata["choices"]]
 WRONG_TYPES: list[Any] = ["1", "", None, [1], {}, (), 1j, math.nan, math.inf, -math.inf]
 
 
@@ -66,10 +67,19 @@ def test_only_powers_of_two_are_taken_where_they_are_asked_for(name: str) -> Non
             refused(name, value)
 
 
+@pytest.mark.parametrize("name", CHOICES)
+def test_only_what_may_be_chosen_is_taken(name: str) -> None:
+    section, f = ALL[name]
+    for choice in f.metadata["choices"]:
+        assert getattr(section(**{f.name: choice}), f.name) == choice
+        refused(name, choice.upper())
+
+
 def test_every_parameter_says_what_it_means_and_what_it_takes() -> None:
     for name, (section, f) in ALL.items():
         assert f.metadata["doc"], name
-        assert (f.metadata["low"] is None) == (f.type is bool), name
+        assert (f.metadata["low"] is None) == (f.type in (bool, str)), name
+        assert bool(f.metadata["choices"]) == (f.type is str), name
         section(**{f.name: f.default})
 
 
@@ -104,6 +114,28 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "guarantee and quota": (
         {"replay": ReplayParams(guarantee=0.5, quota=0.125, partitions=2)},
         "replay.guarantee = 0.5 of an equal share is 0.25 of the pool, replay.quota only 0.125",
+    ),
+    "a pool for each isolated partition": (
+        {"tables": TableParams(isolation="strict")},
+        "tables.isolation = 'strict' with tables.partitions = 16 and 1 pools, expected a pool for each partition",
+    ),
+    "isolated partitions": (
+        {"tables": TableParams(isolation="strict", partitions=3), "pools": (PoolParams(),) * 3},
+        "tables.isolation = 'strict' with tables.partitions = 3, expected a power of two, and at most the sets of a"
+        " bank, 2048",
+    ),
+    "slots for each isolated partition": (
+        {
+            "tables": TableParams(isolation="strict", partitions=2),
+            "pools": (PoolParams(frames=8), PoolParams(frames=7)),
+            "cam": CamParams(banks=1, ways=4, sets=4),
+        },
+        "cam.banks x sets x ways = 16 slots, 8 for each of 2 isolated partitions, for pools.0.frames = 8,"
+        " expected more slots than frames",
+    ),
+    "shares of a table": (
+        {"tables": TableParams(isolation="strict", partitions=2, fences=5), "pools": (PoolParams(),) * 2},
+        "tables.isolation = 'strict' with tables.fences = 5 for 2 partitions, expected a multiple",
     ),
     "replayed models": ({"replay": ReplayParams(models=65)}, "replay.models = 65 exceeds tables.models = 64"),
     "replayed ports": ({"replay": ReplayParams(ports=5)}, "replay.ports = 5 exceeds tables.ports = 4"),

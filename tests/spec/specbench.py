@@ -273,6 +273,7 @@ def fuzz(
     operations: int,
     policy: Policy = Policy.RANDOM,
     audit_every: int = 16,
+    *,
     traffic: Traffic | None = None,
 ) -> tuple[Scheduler, Traffic, list[Completion | Message]]:
     """Run traffic through a slice for so many operations, then drain it; everything is audited now and then."""

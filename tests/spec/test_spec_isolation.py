@@ -39,9 +39,9 @@ class Tenants(Traffic):
     def _partition(self, partition: int) -> c.SetPartition:
         return replace(super()._partition(partition), public=partition == PUBLIC and self._chance(0.9))
 
-    def _bind(self) -> Submit | None:
-        ring = self._any(sorted(self._lost))
-        return None if ring is None else self._submit(REGISTERS, c.Bind(ring, self._bindings[ring]))
+    def _bind(self) -> Submit:
+        ring = self._any(sorted(self._lost)) or self._random.choice(self._rings)
+        return self._submit(REGISTERS, c.Bind(ring, self._bindings[ring]))
 
 
 def others_matter(params: Params, seed: int, operations: int = 4000) -> list[int]:

@@ -1,9 +1,9 @@
 """Sessions on their way from one ring to another."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, exact_log2
 
 from hw.params.params import Params
 from hw.params.protocol import TAG_BITS
@@ -22,14 +22,17 @@ class Fences(wiring.Component):
     Parameters
     ----------
     params
-        `tables.fences`, `tables.fence_cycles`.
+        `tables.fences`, `tables.fence_cycles`, and the `shares` that the fences are divided into: fence i is of share
+        i modulo `shares`.
 
     Interface
     ---------
     lost : In, a bit a ring
         The ring is lost.
+    share : In
+        Whose session would begin to move.
     room, free : Out
-        Another session may begin to move, and the number that its fence will have.
+        It may, and the number that its fence will have.
     begin, new_slot, target, tag : In
         It does, as that command of that ring asked for.
     index : In
@@ -76,6 +79,7 @@ class Fences(wiring.Component):
         super().__init__(
             {
                 "lost": In(params.rings),
+                "share": In(exact_log2(params.shares)),
                 "room": Out(1),
                 "free": Out(number),
                 "begin": In(1),
@@ -104,10 +108,10 @@ class Fences(wiring.Component):
         rows = Signal(data.ArrayLayout(row, tables.fences))
         now = tick(m, tables.fence_cycles)
         forsaken = Signal(tables.fences)
-        m.d.comb += [self.fence.eq(rows[self.index].fence), self.room.eq(~Cat(each.used for each in rows).all())]
+        m.d.comb += self.fence.eq(rows[self.index].fence)
         for i in reversed(range(tables.fences)):
-            with m.If(~rows[i].used):
-                m.d.comb += self.free.eq(i)
+            with m.If(~rows[i].used & (self.share == i % self._params.shares)):
+                m.d.comb += [self.room.eq(1), self.free.eq(i)]
 
         asking, last = Signal(tables.fences), Signal.like(self.index)
         chosen = next_in_turn(m, asking, last)

@@ -3,7 +3,7 @@
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, exact_log2
 
 from hw.params.params import Params
 from hw.params.protocol import PORT_BITS
@@ -22,14 +22,15 @@ class Parking(wiring.Component):
     Parameters
     ----------
     params
-        `tables.parked_reads`, `tables.park_cycles`.
+        `tables.parked_reads`, `tables.park_cycles`, and the `shares` that the slots are divided into: slot i is of
+        share i modulo `shares`.
 
     Interface
     ---------
     ready : Out(1)
         The table is initialised.
-    offer : In(1)
-        Ask for a free slot.
+    offer, share : In
+        Ask for a free slot of a share, which stands until `take`.
     free : Out(1)
         The answer, from the next cycle on.
     take, new_entry : In
@@ -81,6 +82,7 @@ class Parking(wiring.Component):
             {
                 "ready": Out(1),
                 "offer": In(1),
+                "share": In(exact_log2(params.shares)),
                 "free": Out(1),
                 "take": In(1),
                 "new_entry": In(parked_layout(params)),
@@ -105,8 +107,8 @@ class Parking(wiring.Component):
         m = Module()
         tables = self._params.tables
         m.submodules.slots = slots = SlotTables(
-            tables=1,
-            slots=tables.parked_reads,
+            tables=self._params.shares,
+            slots=tables.parked_reads // self._params.shares,
             generation_bits=0,
             shape=parked_layout(self._params),
             ecc=tables.ecc,
@@ -120,9 +122,11 @@ class Parking(wiring.Component):
         m.d.comb += [
             self.ready.eq(slots.ready),
             slots.offer.eq(self.offer),
+            slots.offer_table.eq(self.share),
             self.free.eq(slots.free),
             slots.new_entry.eq(self.new_entry),
-            slots.slot.eq(self.slot),
+            slots.table.eq(self.slot[: len(self.share)]),
+            slots.slot.eq(self.slot[len(self.share) :]),
             slots.read.eq(self.pick),
             self.entry.eq(slots.entry),
             slots.idle.eq(self.idle),
@@ -148,7 +152,7 @@ class Parking(wiring.Component):
                 m.d.sync += [each.aged.eq(1), each.late.eq(each.aged)]
             with m.If(self.release & (picked == i)):
                 m.d.sync += each.used.eq(0)
-            with m.If(self.take & (slots.free_slot == i)):
+            with m.If(self.take & (Cat(self.share, slots.free_slot) == i)):
                 m.d.sync += [
                     each.eq(0),
                     each.used.eq(1),

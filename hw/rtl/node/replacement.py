@@ -26,6 +26,8 @@ class Replacement(wiring.Component):
     ---------
     choose, partition : In
         Find a frame for `partition`, which stands from a cycle before `choose` until `done`. `usage` is asked for it.
+    frozen : In(1)
+        The partition takes no victim.
     done : Out(1)
         The choice stands, until the next `choose`.
     found, frame : Out
@@ -83,6 +85,7 @@ class Replacement(wiring.Component):
                 "ready": Out(1),
                 "choose": In(1),
                 "partition": In(bits_for(params.tables.partitions - 1)),
+                "frozen": In(1),
                 "done": Out(1),
                 "found": Out(1),
                 "frame": Out(frame),
@@ -129,6 +132,9 @@ class Replacement(wiring.Component):
             with m.State("DECIDE"):
                 with m.If(~usage.full & usage.entitled & free.any):
                     m.d.sync += [self.done.eq(1), self.found.eq(1), self.evict.eq(0)]
+                    m.next = "IDLE"
+                with m.Elif(self.frozen):
+                    m.d.sync += [self.done.eq(1), self.found.eq(0)]
                     m.next = "IDLE"
                 with m.Else():
                     m.d.comb += clock.start.eq(1)

@@ -15,7 +15,7 @@ from pymodel.spec.check.violation import invariant
 from pymodel.spec.core import Core
 from pymodel.spec.internal import IllegalOperation
 from pymodel.spec.slice import Slice
-from pymodel.spec.state import NOBODY
+from pymodel.spec.state import NOBODY, Reading, Session
 
 CONFIGURATION = NOBODY.id
 """Whose the administrator's operations are, and a restart."""
@@ -31,7 +31,7 @@ def whose(core: Core, op: Operation) -> int:
         case log.Step(hand=Hand.FRAMES):
             return core.frames[op.slot].partition.id
         case log.Step(hand=Hand.PARKED) | log.Expired(timer=Timer.PARKED_READ):
-            entry = core.parked.at(op.slot)
+            entry: Reading | Session | None = core.parked.at(op.slot)
         case log.Step() | log.Expired() | log.Fenced():
             entry = core.sessions.at(op.slot)
         case _:

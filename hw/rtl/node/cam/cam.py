@@ -5,6 +5,7 @@ from typing import Any
 from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from hw.params import Params
 from hw.params.toeplitz import diagonal_bits
@@ -37,8 +38,8 @@ class Cam(wiring.Component):
     Parameters
     ----------
     params
-        `cam.banks`, `cam.ways` and the number of sets (one bank with one set is a true CAM), `tables.ecc`, and the
-        widths of tag and frame.
+        `cam.banks`, `cam.ways` and the number of sets (one bank with one set is a true CAM), `tables.ecc`,
+        `tables.isolation` (strict: a partition has sets of its own), and the widths of tag and frame.
 
     Interface
     ---------
@@ -140,7 +141,7 @@ class Cam(wiring.Component):
         way = Signal(ways)
         m.d.comb += way.eq(Cat((update | scrubber.write) & (place.way == i) for i in range(ways)))
         for bank in banks:
-            hashed = _hash(self.diagonals[bank], request.tag, len(known))
+            hashed = _home_set(params, self.diagonals[bank], request.tag)
             m.d.sync += [
                 access_sets[bank].eq(Mux(lookup, hashed, known)),
                 access_writes[bank].eq(sweeping.replicate(ways) | Mux(place.bank == bank, way, 0)),
@@ -202,6 +203,9 @@ def _delayed(m: Module, value: Any, cycles: int) -> Any:
     return value
 
 
-def _hash(diagonal: Value, tag: Value, bits: int) -> Value:
-    """Return the set of `tag`, as `hw.params.toeplitz.set_index` does."""
-    return Cat((diagonal[bit : bit + len(tag)] & tag).xor() for bit in range(bits))
+def _home_set(params: Params, diagonal: Value, tag: Value) -> Value:
+    """Return the set of `tag`, as `hw.params.toeplitz.home_set` does."""
+    share_bits = exact_log2(params.shares)
+    bits = exact_log2(params.cam_sets) - share_bits
+    hashed = ((diagonal[bit : bit + len(tag)] & tag).xor() for bit in range(bits))
+    return Cat(*hashed, tag[len(tag) - share_bits :])

@@ -3,7 +3,7 @@
 The judgements of `pymodel.spec.slice._admit`, `pymodel.spec.validate` and `admin`.
 """
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 
 from hw.params.protocol import ModelState, Status
 from hw.rtl.node.core import streaming
@@ -53,6 +53,19 @@ def malformed(t: Tables) -> Value:
     )
 
 
+def foreign(t: Tables) -> Value:
+    """Whether the operation names what another partition has, or takes out of a public one."""
+    if not t.params.strict:
+        return Const(0)
+    op, mine = t.op, t.ring.partition
+    owner = t.pool_of(op.handle.frame)
+    return (
+        (is_in(op, IN_SESSION) & (op.slot.slot[: len(t.share)] != mine))
+        | (is_in(op, BY_HANDLE) & (owner != mine) & ~((op.kind == Kind.READ) & t.reads(mine, owner)))
+        | ((op.kind == Kind.DROP) & t.public.bit_select(mine, 1))
+    )
+
+
 def admit(m: Module, t: Tables, e: Emission) -> None:
     """What needs no table but those of rings and scopes; then the first read of what is left."""
     op, ring = t.op, t.ring
@@ -72,6 +85,7 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         (is_in(op, BY_KEY) & t.model_scopes.closed, Status.UNAVAILABLE),
         (is_in(op, BY_KEY) & ~unbound & t.partition_scopes.closed, Status.UNAVAILABLE),
         (~administrative & unbound, Mux(op.kind == Kind.LOOKUP, Status.MISS, Status.DENIED)),
+        (foreign(t), Status.DENIED),
     )
     unasked = t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]
     m.d.sync += [
@@ -107,7 +121,7 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         m.next = "PIN"
     with m.Else():
         t.read_session(op.slot.slot)
-        m.d.comb += t.sessions.offer.eq(1)
+        t.offer_session()
         m.next = "JUDGE"
 
 
@@ -152,7 +166,10 @@ def _bind(m: Module, t: Tables, e: Emission) -> None:
 
 
 def _set_partition(m: Module, t: Tables, e: Emission) -> None:
-    """A quota may fall below use; the pool changes only while no frame is used."""
+    """A quota may fall below use; the pool changes only while no frame is used.
+
+    Isolated, a partition has the pool of its number, and stays public while frames are used.
+    """
     op = t.op
     usage = t.replacement.usage
     limits, now = op.limits, usage.limits_of
@@ -161,11 +178,13 @@ def _set_partition(m: Module, t: Tables, e: Emission) -> None:
         for i, pool in enumerate(t.params.pools):
             with m.Case(i):
                 m.d.comb += frames.eq(pool.frames)
+    hides = t.public.bit_select(op.partition, 1) & ~op.public
     moves = ~usage.configured | (now.pool != limits.pool)
     refused, refusal = first(
         ((limits.guarantee > limits.quota) | (limits.quota > frames), Status.RANGE),
         (usage.promised + limits.guarantee > frames, Status.RANGE),
-        (moves & (usage.used != 0), Status.PENDING),
+        ((limits.pool != op.partition) if t.params.strict else Const(0), Status.RANGE),
+        ((moves | (hides if t.params.strict else Const(0))) & (usage.used != 0), Status.PENDING),
     )
     with m.If(refused):
         e.answer(refusal)

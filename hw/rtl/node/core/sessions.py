@@ -36,7 +36,7 @@ def _open(m: Module, t: Tables, e: Emission) -> None:
         m.d.comb += [sessions.op.eq(SlotOp.TAKE), sessions.new_entry.eq(0), sessions.new_entry.ring.eq(t.op.stamp)]
         t.count(t.ring_number, "sessions", 1)
         e.answer(Status.OK)
-        e.slot(sessions.free_slot, sessions.free_generation)
+        e.slot(t.free_session, sessions.free_generation)
     with m.Else():
         e.answer(Status.NO_SPACE)
 

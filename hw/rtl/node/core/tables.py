@@ -58,8 +58,8 @@ class Tables:
         m.submodules.partition_scopes = self.partition_scopes = ScopeTable(entries=tables.partitions, **scopes)
         m.submodules.model_scopes = self.model_scopes = ScopeTable(entries=tables.models, **scopes)
         m.submodules.sessions = self.sessions = SlotTables(
-            tables=1,
-            slots=tables.sessions,
+            tables=params.shares,
+            slots=tables.sessions // params.shares,
             generation_bits=tables.slot_generation_bits,
             shape=session_layout(params),
             ecc=tables.ecc,
@@ -95,6 +95,7 @@ class Tables:
         self.op = Signal(operation_layout(params))
         self.ring_number = Signal(range(params.rings))
         self.ring = Signal(ring_row_layout(params))
+        self.share = self.ring.partition[: exact_log2(params.shares)]
         self._lost_rings, self._owner_lost = Signal(params.rings), Signal()
         self.found = Signal(cam_response_layout(params))
         self.index = Signal(frame_bits(params))
@@ -187,6 +188,8 @@ class Tables:
             self.fences.lost.eq(self._lost_rings),
             self.fences.index.eq(self.owner.fence),
             self.parking.frame.eq(self.index),
+            self.parking.share.eq(self.share),
+            self.fences.share.eq(self.share),
         ]
 
     def _fetch(self) -> None:
@@ -245,7 +248,21 @@ class Tables:
 
     def read_session(self, slot: Value) -> None:
         """Read an entry of the session table."""
-        self.m.d.comb += [self.sessions.read.eq(1), self.sessions.slot.eq(slot)]
+        share_bits = len(self.share)
+        self.m.d.comb += [
+            self.sessions.read.eq(1),
+            self.sessions.table.eq(slot[:share_bits]),
+            self.sessions.slot.eq(slot[share_bits:]),
+        ]
+
+    def offer_session(self) -> None:
+        """Ask for a free slot of the ring's share; its number is `free_session`."""
+        self.m.d.comb += [self.sessions.offer.eq(1), self.sessions.offer_table.eq(self.share)]
+
+    @property
+    def free_session(self) -> Value:
+        """The number of the slot that is offered: slot i of the table is of share i modulo the shares."""
+        return Cat(self.share, self.sessions.free_slot)
 
     def read_pin(self, table: Value, slot: Value) -> None:
         """Read an entry of a ring's pin table."""
