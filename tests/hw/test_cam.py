@@ -31,8 +31,16 @@ GEOMETRIES = {
     "odd": ["cam.banks=3", "cam.ways=3", "cam.sets=4", "tables.partitions=3", "tables.models=5"],
     "macro": ["cam.sets=256", "pools.0.frames=1000"],
     "plain": ["tables.ecc=false"],
+    "isolated": [
+        "cam.sets=8",
+        "tables.isolation=strict",
+        "pools.1.frames=3",
+        "pools.1.frame_bytes=4096",
+        "tables.fences=2",
+    ],
 }
-"""What differs from TINY: as many ways as in a big slice; one set; no power of two; an SRAM macro; no ECC."""
+"""What differs from TINY: as many ways as in a big slice; one set; no power of two; an SRAM macro; no ECC; sets
+of their own for two partitions."""
 
 
 def overrides(geometry: str) -> list[str]:
@@ -41,7 +49,10 @@ def overrides(geometry: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "geometry",
-    [pytest.param(each, marks=[pytest.mark.nightly] if each in ("wide", "true") else []) for each in GEOMETRIES],
+    [
+        pytest.param(each, marks=[pytest.mark.nightly] if each in ("wide", "true", "isolated") else [])
+        for each in GEOMETRIES
+    ],
 )
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
@@ -68,8 +79,10 @@ def test_large_has_no_rows_spelled_out() -> None:
     assert len(verilog) < 1_000_000
 
 
-def test_traffic_in_the_amaranth_simulator(seed: int) -> None:
-    dut, reference, rng = Cam(TINY), BlockCam(TINY), Random(seed)
+@pytest.mark.parametrize("geometry", ["tiny", "isolated"])
+def test_traffic_in_the_amaranth_simulator(seed: int, geometry: str) -> None:
+    params = load_params(None, overrides(geometry))
+    dut, reference, rng = Cam(params), BlockCam(params), Random(seed)
     tags = [Tag(rng.randrange(2), rng.randrange(2), rng.getrandbits(128)) for _ in range(12)]
 
     async def request(ctx: Any, **fields: Any) -> None:
@@ -79,10 +92,10 @@ def test_traffic_in_the_amaranth_simulator(seed: int) -> None:
         ctx.set(dut.requests.valid, 0)
 
     async def check(ctx: Any) -> None:
-        ctx.set(dut.diagonals, diagonals(TINY))
+        ctx.set(dut.diagonals, diagonals(params))
         for _ in range(150):
             tag = rng.choice(tags)
-            word = pack_tag(TINY, *tag)
+            word = pack_tag(params, *tag)
             await request(ctx, op=CamOp.LOOKUP, tag=word)
             response, valid = await ctx.tick().sample(dut.responses.payload, dut.responses.valid).repeat(4)
             assert valid
@@ -92,8 +105,8 @@ def test_traffic_in_the_amaranth_simulator(seed: int) -> None:
                 assert response.frame == frame
                 place = reference.remove(tag)
             if place is not None:
-                assert response.place == place_layout(TINY).const(place._asdict())
-                stored = rng.randrange(TINY.frames)
+                assert response.place == place_layout(params).const(place._asdict())
+                stored = rng.randrange(params.frames)
                 await request(ctx, op=CamOp.UPDATE, tag=word, frame=stored, valid=frame is None, place=place._asdict())
                 if frame is None:
                     reference.insert(tag, place, stored)

@@ -1,6 +1,7 @@
 """The core of a slice: its bench, and the mutants that the same traffic must find."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import google_crc32c
@@ -12,18 +13,20 @@ from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableP
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId, Status
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
-from hw.rtl.node import usage
+from hw.rtl.node import fences, parking, usage
 from hw.rtl.node.cam import cam, reader
 from hw.rtl.node.core import Core, allocation, blocks, control, core, emission, internal, notices, streaming, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import Script, Story, Turn, World
+from hw.tb.core.world import NOT_OURS, Script, Story, Turn, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
-from pymodel.stimulus.traffic import Fault, Happen, Submit
+from pymodel.spec.check.independence import independent
+from pymodel.stimulus.tenants import Tenants
+from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 from tests.hw.simulate import Restart, simulate
 
 BENCH = "hw.tb.core.bench"
@@ -59,7 +62,21 @@ def small(**tables: int) -> Params:
     )
 
 
-@pytest.mark.parametrize("params", [small()], ids=["small"])
+def isolated() -> Params:
+    """The same with four partitions that are isolated, the second public."""
+    params = small()
+    shares = {"partitions": 4, "rings_per_port": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
+    return replace(
+        params,
+        cam=CamParams(banks=2, ways=2, sets=8),
+        pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
+        tables=replace(params.tables, isolation="strict", stamp_bits=8, **shares),
+    )
+
+
+@pytest.mark.parametrize(
+    "params", [small(), pytest.param(isolated(), marks=pytest.mark.nightly)], ids=["small", "isolated"]
+)
 def test_core(run_bench: Callable[..., None], params: Params) -> None:
     run_bench(Core(params), "core", BENCH, **settings_of(params), moves=600)
 
@@ -69,9 +86,13 @@ Disturb = Callable[[SimulatorContext, World], None]
 
 
 def play(
-    params: Params, seed: int = 0, moves: int = 0, script: Script | None = None, disturb: Disturb | None = None
+    params: Params,
+    seed: int = 0,
+    moves: int = 0,
+    script: Script | Traffic | None = None,
+    disturb: Disturb | None = None,
 ) -> World:
-    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
+    """The bench's traffic, or other traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
     dut = Core(params)
     operations, verdicts, log, notices = (
         Codec(describe(layout))
@@ -88,7 +109,7 @@ def play(
         offers: list[dict[str, Any]] = []
         left, idle = moves, 0
         while idle < SETTLED:
-            if not offers and (left or script is not None):
+            if not offers and (left or isinstance(script, Script)):
                 world.ask()
                 left -= bool(left)
             offers = offers or world.offer()
@@ -117,6 +138,16 @@ def play(
 def test_core_in_the_amaranth_simulator() -> None:
     world = play(small(), 0, 150)
     assert len(world.statuses) > 20
+
+
+def apart(params: Params, seed: int, moves: int) -> int:
+    """Play isolated partitions; the core's log must tell each the same without the others. How much they did."""
+    world = play(params, seed, moves, Tenants(params, seed, without=NOT_OURS))
+    return sum(independent(params, world.order, observer) for observer in range(params.tables.partitions))
+
+
+def test_isolated_partitions_are_told_nothing_of_each_other() -> None:
+    assert apart(isolated(), 0, 200) > 100
 
 
 RING, OTHER = RingId(0, 0), RingId(1, 0)
@@ -412,3 +443,32 @@ def test_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             play(small(), script=script(story()))
         for seed in range(6):
             play(small(), seed, 700)
+
+
+LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
+    "sessions of others asked for": (control, control.foreign, "(op.slot.slot[: len(t.share)] != mine)", "0"),
+    "handles of others asked for": (control, control.foreign, "(owner != mine) &", "0 &"),
+    "dropped in public": (control, control.foreign, "(op.kind == Kind.DROP) &", "0 &"),
+    "evicted in public": (core, core.Core, "t.replacement.frozen.eq(", "t.replacement.frozen.eq(0 & "),
+    "hidden from its readers": (
+        control,
+        control._set_partition,
+        "(moves | (hides if t.params.strict else Const(0)))",
+        "moves",
+    ),
+    "sessions of one share": (core, tables.Tables, "self.sessions.offer_table.eq(self.share)", ""),
+    "parked in one share": (tables, parking.Parking, "slots.offer_table.eq(self.share),", ""),
+    "fences are anybody's": (tables, fences.Fences, " & (self.share == i % self._params.shares)", ""),
+    "sets of the CAM are anybody's": (cam, cam._home_set, "exact_log2(params.shares)", "0"),
+}
+"""As MUTANTS, of a core whose partitions are isolated."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", LEAKS)
+def test_isolated_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, target, good, bad = LEAKS[name]
+    monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
+    with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
+        for seed in range(6):
+            apart(isolated(), seed, 1500)

@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 from specbench import SMALL, fuzz, seed_bug
 
-from hw.params import commands as c
 from hw.params import toeplitz
 from hw.params.params import CamParams, Params, PoolParams
-from hw.params.protocol import REGISTERS
 from pymodel.spec import InvariantViolation, admin, isolation, sessions
 from pymodel.spec.check.independence import independent
 from pymodel.spec.replacement import Replacement
 from pymodel.spec.slots import Slots
-from pymodel.stimulus.traffic import Submit, Traffic
-
-PUBLIC = 1
+from pymodel.stimulus.tenants import Tenants
 
 
 def small(isolation: str) -> Params:
@@ -28,20 +24,6 @@ def small(isolation: str) -> Params:
         pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
         tables=replace(SMALL.tables, isolation=isolation, sessions=8, parked_reads=4, fences=4, stamp_bits=8),
     )
-
-
-class Tenants(Traffic):
-    """Traffic in which one partition is public, mostly; a lost ring comes back to its partition; nothing is damaged."""
-
-    def __init__(self, params: Params, seed: int) -> None:
-        super().__init__(params, seed, without=("read_damaged",))
-
-    def _partition(self, partition: int) -> c.SetPartition:
-        return replace(super()._partition(partition), public=partition == PUBLIC and self._chance(0.9))
-
-    def _bind(self) -> Submit:
-        ring = self._any(sorted(self._lost)) or self._random.choice(self._rings)
-        return self._submit(REGISTERS, c.Bind(ring, self._bindings[ring]))
 
 
 def others_matter(params: Params, seed: int, operations: int = 4000) -> list[int]:

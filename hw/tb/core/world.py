@@ -7,6 +7,7 @@ from random import Random
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
+from hw.params.orderlog import Operation
 from hw.params.params import Params
 from hw.params.protocol import RingId, Status
 from hw.rtl.node.layouts import Kind
@@ -70,14 +71,16 @@ class World:
     """Makes operations, and holds what the core says against the specification that follows its log.
 
     A stored segment lands, a started READ ends, some operations later, well or badly as the traffic asks. The items of
-    a WRITE wait for each other's verdicts, as a port does. `statuses` and `told_of` count what was compared.
+    a WRITE wait for each other's verdicts, as a port does. `statuses` and `told_of` count what was compared; `order` is
+    the log so far.
     """
 
-    def __init__(self, params: Params, seed: int, operations: Codec, script: Script | None = None) -> None:
+    def __init__(self, params: Params, seed: int, operations: Codec, script: Script | Traffic | None = None) -> None:
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.traffic = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.told_of: Counter[str] = Counter()
+        self.order: list[Operation] = []
         self._random = Random(f"{seed}/world")
         self._encoder = Encoder(params, operations)
         self._queues: dict[RingId, deque[list[Fields]]] = {}
@@ -155,7 +158,7 @@ class World:
 
     def logged(self, entry: Fields) -> None:
         """The core's log has one entry more."""
-        self.follower.follow(entry)
+        self.order.append(self.follower.follow(entry))
         self._settle()
 
     def said(self, fields: Fields) -> None:
