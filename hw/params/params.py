@@ -238,6 +238,11 @@ class Params:
                 f"cam.banks x sets x ways = {self.cam_slots:,} slots, {slots:,} for each of {count} isolated"
                 f" partitions, for pools.{i}.frames = {pool.frames:,}, expected more slots than frames",
             )
+            require(
+                pool.frame_bytes >= self.replay.block_bytes or i >= self.replay.partitions,
+                f"replay.block_bytes = {self.replay.block_bytes} exceeds pools.{i}.frame_bytes = {pool.frame_bytes},"
+                f" which isolated partition {i} is replayed in",
+            )
         for name in ("sessions", "parked_reads", "fences"):
             entries = getattr(tables, name)
             require(

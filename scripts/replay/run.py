@@ -24,34 +24,47 @@ _SAMPLES = 200
 
 def check_sessions(params: Params) -> None:
     """ParameterError when there are more requests in flight than sessions: a slice of few is good, but for this."""
-    if params.replay.in_flight > params.tables.sessions:
+    sessions, shares = params.tables.sessions // params.shares, params.shares
+    if params.replay.in_flight > sessions:
         raise ParameterError(
             f"parameters contradict each other: replay.in_flight = {params.replay.in_flight}"
             f" exceeds tables.sessions = {params.tables.sessions}"
+            + (f", {sessions} for each of {shares} isolated partitions" if shares > 1 else "")
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The pool that a replay uses, and what each of its partitions may have and is sure of, in frames."""
+    """The pools that a replay uses, and of each what every partition in it may have and is sure of, in frames."""
 
-    pool: int
-    frames: int
-    quota: int
-    guarantee: int
+    pools: tuple[int, ...]
+    frames: tuple[int, ...]
+    quotas: tuple[int, ...]
+    guarantees: tuple[int, ...]
+    sharers: int
 
     @classmethod
     def of(cls, params: Params) -> Shares:
-        """Of the first pool whose frames hold a block."""
+        """Of the first pool whose frames hold a block; where partitions are isolated, of the pool of each."""
         replay = params.replay
-        pool = next(i for i, pool in enumerate(params.pools) if pool.frame_bytes >= replay.block_bytes)
-        frames = params.pools[pool].frames
-        quota, guarantee = int(frames * replay.quota), int(frames * (replay.guarantee / replay.partitions))
-        return cls(pool, frames, max(1, quota), guarantee)
+        pools = [i for i, pool in enumerate(params.pools) if pool.frame_bytes >= replay.block_bytes][:1]
+        if params.strict:
+            pools = list(range(replay.partitions))
+        sharers = 1 if params.strict else replay.partitions
+        frames = [params.pools[pool].frames for pool in pools]
+        quotas = [max(1, int(count * replay.quota)) for count in frames]
+        guarantees = [int(count * (replay.guarantee / sharers)) for count in frames]
+        return cls(tuple(pools), tuple(frames), tuple(quotas), tuple(guarantees), sharers)
 
-    def capacity(self, partitions: int) -> int:
-        """Most frames that the partitions may use together."""
-        return min(self.frames, partitions * self.quota)
+    def partition(self, number: int) -> tuple[int, int, int]:
+        """Pool, quota and guarantee of a partition."""
+        at = number % len(self.pools)
+        return self.pools[at], self.quotas[at], self.guarantees[at]
+
+    @property
+    def capacity(self) -> int:
+        """Most frames that all partitions may use together."""
+        return sum(min(frames, self.sharers * quota) for frames, quota in zip(self.frames, self.quotas, strict=True))
 
 
 @dataclass(slots=True)
@@ -108,7 +121,8 @@ class Replay:
         self.before = device.transport.counters()
         device.listen(self._heard)
         for partition in range(replay.partitions):
-            device.set_partition(partition, pool=shares.pool, quota=shares.quota, guarantee=shares.guarantee)
+            pool, quota, guarantee = shares.partition(partition)
+            device.set_partition(partition, pool=pool, quota=quota, guarantee=guarantee)
         for model in range(replay.models):
             device.set_model(model, ModelState.LIVE)
         for port in range(replay.ports):

@@ -33,7 +33,7 @@ def statistics(
     params, history, ledger = replay.params, replay.history, replay.ledger
     counters = replay.device.transport.counters()
     total = Tally.total(replay.tallies)
-    capacity = replay.shares.capacity(params.replay.partitions)
+    capacity = replay.shares.capacity
     return {
         **about,
         "params": asdict(params),
@@ -45,7 +45,7 @@ def statistics(
         "failed_requests": total.failed_requests,
         "retired_requests": total.retired_requests,
         "events": [{"request": request, "what": what} for request, what in history.events],
-        "hints": hints(replay.wear, params, replay.shares.pool),
+        "hints": hints(replay.wear, params, replay.shares.pools),
         "failed_checks": failed,
         "wall_seconds": round(replay.wall_seconds, 3),
         "hit_rate_definition": HIT_RATE_DEFINITION,

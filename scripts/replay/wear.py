@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from hw.params.params import Params, TableParams
 from hw.params.protocol import Handle, PinId, RingId, SessionId
@@ -54,7 +55,7 @@ class Wear:
         return sum(map(len, self._pins.values()))
 
 
-def hints(wear: Wear, params: Params, pool: int) -> list[str]:
+def hints(wear: Wear, params: Params, pools: Sequence[int]) -> list[str]:
     """What is worn out and what to do about it, and what was configured for nothing; a line each."""
     found = []
     for worn, what, first, name in (
@@ -69,9 +70,9 @@ def hints(wear: Wear, params: Params, pool: int) -> list[str]:
                 " use them longer"
             )
     for number, unused in enumerate(params.pools):
-        if number != pool:
+        if number not in pools:
             found.append(
                 f"pools.{number} is used by no partition: blocks of {params.replay.block_bytes:,} bytes go to"
-                f" pools.{pool}, {unused.frames:,} frames stay free"
+                f" {' and '.join(f'pools.{pool}' for pool in pools)}, {unused.frames:,} frames stay free"
             )
     return found

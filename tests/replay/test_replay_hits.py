@@ -119,7 +119,17 @@ def test_a_partition_stays_within_its_quota() -> None:
     replay = replay_of(made_trace(), params_of("replay.quota=0.25", "replay.partitions=2", "replay.guarantee=0.1"))
     total(replay)
     assert max(sealed for _, _, _, sealed, *_ in replay.history.occupancy) == 2 * 128
-    assert replay.shares.capacity(2) == 2 * 128
+    assert replay.shares.capacity == 2 * 128
+
+
+def test_isolated_partitions_are_replayed_in_a_pool_each() -> None:
+    shared = ("replay.partitions=2", "tables.partitions=2", "replay.in_flight=4")
+    params = params_of(*shared, "tables.isolation=strict", "pools.0.frames=64", "pools.1.frames=8192")
+    replay = replay_of(made_trace(), params)
+    small, large = replay.tallies
+    total(replay)
+    assert small.evictions > 0 == large.evictions
+    assert replay.shares.capacity == 64 + 8192
 
 
 def test_equal_seeds_give_equal_runs() -> None:
