@@ -21,6 +21,8 @@ class Codec:
             self._container = list
             self._parts = [(i, i * element.width, element) for i in range(shape["length"])]
 
+        self._names = frozenset(name for name, _, _ in self._parts)
+
     def pack(self, value: Any) -> int:
         """Return the bits of `value`. Raises ValueError if it does not fit or does not name exactly all fields."""
         if not self._parts:
@@ -29,7 +31,7 @@ class Codec:
                 raise ValueError(f"{value} does not fit in {self.width} bits")
             return value & (1 << self.width) - 1
         names = range(len(value)) if self._container is list else value
-        if set(names) != {name for name, _, _ in self._parts}:
+        if len(names) != len(self._names) or not self._names.issuperset(names):
             raise ValueError(f"expected {[name for name, _, _ in self._parts]}, got {list(names)}")
         bits = 0
         for name, offset, part in self._parts:

@@ -25,7 +25,7 @@ from hw.tb.harness.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.compiled import CompiledWorld
-from hw.tb.slice.world import Bin, World
+from hw.tb.slice.world import World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Requester
 from tests.hw.test_core import kept, small
@@ -131,7 +131,7 @@ def test_a_requester_that_takes_no_messages_loses_some_and_is_told() -> None:
 
 def check_coverage(worlds: list[World]) -> None:
     """Every command has met every state of a block that it can name, and was asked for by every kind of requester."""
-    coverage: Counter[Bin] = sum((world.coverage for world in worlds), Counter())
+    coverage = sum((world.coverage for world in worlds), Counter())
     assert sum(world.expired for world in worlds), "no command was overtaken by a BIND of its ring"
     state = FrameState
     by_handle = {None, state.WRITING, state.SEALED, state.DRAINING}

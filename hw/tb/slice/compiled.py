@@ -15,7 +15,7 @@ from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
-from pymodel.stimulus.traffic import Fault
+from pymodel.stimulus.traffic import Fault, Traffic
 
 CYCLES = 50
 """Cycles of a call; requesters hear of their answers between calls."""
@@ -54,7 +54,7 @@ def administer(harness: Simulation, command: Command) -> Status | None:
 class CompiledWorld:
     """Traffic on a compiled slice, judged as it comes.
 
-    - `world`: what is sent, and what is expected: the seed's traffic, or a script.
+    - `world`: what is sent, and what is expected: the seed's traffic, other traffic, or a script.
     - `harness`: the slice. Its order log is always taken: an answer never comes before its entry.
     """
 
@@ -66,7 +66,7 @@ class CompiledWorld:
         memory: Memory | None = None,
         links: Links | None = None,
         emission: Emission | None = None,
-        script: Script | None = None,
+        script: Script | Traffic | None = None,
     ) -> None:
         self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
         self.world = World(params, seed, script=script, happen=self._happen)

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import google_crc32c
 
@@ -11,7 +10,7 @@ from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import Hand, ReadDone, Sealed, Step, Taken
 from hw.params.params import Params
-from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
+from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, RingId, Status
 from hw.params.striping import Striping
 from hw.rtl.fabric import Channel
 from hw.rtl.node.layouts import Kind
@@ -20,9 +19,10 @@ from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import NOT_OURS, Script
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.coverage import Coverage
 from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
-from pymodel.stimulus.traffic import Fault, Happen, Requester, Submit, Traffic
+from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 
 Name = tuple[RingId, int]
 """Ring and tag of a command."""
@@ -30,14 +30,6 @@ Name = tuple[RingId, int]
 
 INTERNAL = frozenset(kind for kind in Kind if kind >= Kind.LANDED)
 """Entries of the log that are of no command, or of one that has been logged before."""
-
-
-class Bin(NamedTuple):
-    """One bin of coverage: a command, the state of the block that it names (None: there is none), and who asks."""
-
-    opcode: Opcode
-    state: FrameState | None
-    requester: Requester
 
 
 @dataclass(slots=True)
@@ -68,7 +60,7 @@ class World:
 
     - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs;
       `placed`: bytes of sealed blocks that were looked for in memory.
-    - `coverage`: how often each bin was hit.
+    - `coverage`: what the commands have met.
     - `expired`: commands refused because their ring was bound anew.
     - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
@@ -78,7 +70,7 @@ class World:
         params: Params,
         seed: int,
         *,
-        script: Script | None = None,
+        script: Script | Traffic | None = None,
         happen: Callable[[Fault], None] = lambda fault: None,
     ) -> None:
         self.params = params
@@ -86,7 +78,7 @@ class World:
         self.traffic = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
-        self.coverage: Counter[Bin] = Counter()
+        self.coverage = Coverage(self.follower.slice.core)
         self.commands = self.compared = self.placed = self.expired = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
@@ -169,7 +161,8 @@ class World:
         name = ring_of(entry["stamp"]), entry["tag"]
         if Kind(entry["kind"]) not in INTERNAL and name not in self.follower.commands:
             raise CheckError(f"a command of {name} is in the log, but none of that name is under way")
-        self._cover(name)
+        if Kind(entry["kind"]) not in INTERNAL:
+            self._cover(name)
         op = self.follower.follow(entry)
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
@@ -182,25 +175,11 @@ class World:
 
     def _cover(self, name: Name) -> None:
         """Count the bin of a command that is about to be executed."""
-        sent = self._sent.get(name)
-        if sent is None or sent.logged:
-            return
-        if isinstance(self.traffic, Traffic):
-            asked = self.traffic.outstanding[name[0], sent.tag]
-            self.coverage[Bin(sent.command.opcode, self._state(name[0], sent.command), asked.requester)] += 1
-
-    def _state(self, ring: RingId, command: Command) -> FrameState | None:
-        """The state of the block that a command names."""
-        core = self.follower.slice.core
-        match command:
-            case c.Write(handle) | c.Seal(handle) | c.Abort(handle) | c.Read(handle):
-                frame = core.frames[handle.frame] if handle.frame < len(core.frames) else None
-                return frame.state if frame is not None and frame.generation == handle.generation else None
-            case c.Alloc(model, key) | c.Drop(model, key) | c.Lookup(model, [key, *_]):
-                known = model < len(core.models)
-                found = core.find(core.rings[ring].partition, model, key) if known else None
-                return None if found is None else found.state
-        return None
+        if name == (REGISTERS, REGISTER_TAG):
+            assert self._order is not None
+            self.coverage.take(REGISTERS, self._order.command)
+        elif name in self._sent and not self._sent[name].logged:
+            self.coverage.take(name[0], self._sent[name].command)
 
     def _taken(self, op: Taken) -> None:
         name = op.ring, op.tag
@@ -279,6 +258,7 @@ class World:
         for output in outputs:
             if not isinstance(output, Completion):
                 continue
+            self.coverage.end(self.follower.commands[output.ring, output.tag], output)
             known = self._order if output.ring == REGISTERS else self._sent[output.ring, output.tag]
             assert known is not None
             output.tag = known.tag
