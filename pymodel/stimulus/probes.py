@@ -19,7 +19,7 @@ UNHEARD_OF = 1 << 20
 
 
 class ProbingTraffic(Traffic):
-    """Traffic with one more move: something happens to a block or a session, and rings of every kind ask for it at once.
+    """Traffic with one more move: something happens to a block or a session, and rings of all kinds ask for it.
 
     What happens goes over a link as what is asked does, so that rings of the same port ask behind it.
     """

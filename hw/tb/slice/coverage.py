@@ -114,16 +114,12 @@ class Coverage:
 
     def _asker(self, name: RingId, opcode: Opcode, owner: Owner | None) -> Asker:
         ring = self._core.rings[name]
-        if name == REGISTERS:
-            return Asker.REGISTERS
-        if ring.lost:
-            return Asker.LOST
+        if name == REGISTERS or ring.lost:
+            return Asker.REGISTERS if name == REGISTERS else Asker.LOST
         if ring.partition is NOBODY:
             return Asker.ADMINISTRATOR if ring.administrative and opcode.administrative else Asker.STRANGER
-        if owner is None:
-            return Asker.TENANT
-        if owner.partition != ring.partition.id:
-            return Asker.OTHER_PARTITION
+        if owner is None or owner.partition != ring.partition.id:
+            return Asker.TENANT if owner is None else Asker.OTHER_PARTITION
         if owner.ring == name:
             return Asker.OWN_RING
         return Asker.OTHER_RING if owner.ring.port == name.port else Asker.OTHER_PORT

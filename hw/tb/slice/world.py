@@ -19,7 +19,9 @@ from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import NOT_OURS, Script
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.aftermath import Aftermath
 from hw.tb.slice.coverage import Coverage
+from hw.tb.slice.latency import Latencies, Surroundings
 from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
 from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
@@ -61,6 +63,8 @@ class World:
     - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs;
       `placed`: bytes of sealed blocks that were looked for in memory.
     - `coverage`: what the commands have met.
+    - `cycle`: of what is asked or said next, where somebody counts them; `latencies`: from one to another of these;
+      `aftermath`: of lost rings; `around`: how late the requesters and memory may be.
     - `expired`: commands refused because their ring was bound anew.
     - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
@@ -79,6 +83,10 @@ class World:
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage = Coverage(self.follower.slice.core)
+        self.cycle = 0
+        self.around = Surroundings(flit=0, memory=0)
+        self.latencies = Latencies(params)
+        self.aftermath = Aftermath(params, self.follower.slice.core)
         self.commands = self.compared = self.placed = self.expired = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
@@ -108,6 +116,7 @@ class World:
         name = move.ring, self._tag(move.ring)
         self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
         self.follower.commands[name] = command
+        self.latencies.ask(name, command.opcode, self.cycle)
         data = self.packets.data(*name, command)
         packets = [(move.ring.port, Channel.REQUEST, self.packets.requests(*name, command))]
         return [*packets, (move.ring.port, Channel.DATA, data)] if data else packets
@@ -163,7 +172,10 @@ class World:
             raise CheckError(f"a command of {name} is in the log, but none of that name is under way")
         if Kind(entry["kind"]) not in INTERNAL:
             self._cover(name)
+            if name in self._sent:
+                self.latencies.take(name, self.cycle)
         op = self.follower.follow(entry)
+        self.aftermath.follow(op, self.cycle, self.around)
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
         elif isinstance(op, ReadDone):
@@ -195,6 +207,7 @@ class World:
         started = self.follower.slice.core.reads.get(name)
         if started is not None:
             first, count = started.command.segment, started.command.count
+            self.latencies.start(name, self.cycle)
             self._sent[name].stored = started.frame.segments[first : first + count]
 
     def received(self, port: int, flit: int) -> None:
@@ -219,6 +232,8 @@ class World:
         sent = self._sent.get(name)
         if sent is None:
             raise CheckError(f"{answer}: nothing of that name is under way")
+        if answer.outcome is not None:
+            self.latencies.answer(name, self.cycle)
         rebound = self._bindings[answer.ring] != sent.bindings
         if rebound and not sent.logged and answer.outcome is Status.UNAVAILABLE:
             self.expired += 1
@@ -259,6 +274,8 @@ class World:
             if not isinstance(output, Completion):
                 continue
             self.coverage.end(self.follower.commands[output.ring, output.tag], output)
+            if output.ring != REGISTERS:
+                self.latencies.end((output.ring, output.tag), self.cycle)
             known = self._order if output.ring == REGISTERS else self._sent[output.ring, output.tag]
             assert known is not None
             output.tag = known.tag
