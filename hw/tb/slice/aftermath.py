@@ -40,7 +40,8 @@ def command_cycles(params: Params, around: Surroundings) -> int:
 class _Loss:
     """A ring that was lost in a cycle, and what it had: blocks being written, by frame and generation, and commands.
 
-    - `rings`: how many were lost by then; `operations`: taken since; `had`: it had something; `gone`: when it had not.
+    - `rings`: how many were lost by then; `operations`: taken since; `had`: it had something;
+      `vacated`: no pin or session is left, `gone`: nor a block, since when.
     """
 
     cycle: int
@@ -49,6 +50,7 @@ class _Loss:
     rings: int = 1
     operations: int = 0
     had: bool = False
+    vacated: bool = False
     gone: int | None = None
 
 
@@ -122,32 +124,31 @@ class Aftermath:
         if loss.gone is None:
             loss.gone = took
             self.longest, self.most = max(self.longest, took), max(self.most, loss.operations)
-        asked = self._asked(core.rings[name], loss)
-        if asked and took > cycles(params, loss.rings) + command_cycles(params, around):
-            raise CheckError(f"{took:,} cycles after {name} was lost: still {asked}")
-        if not asked:
+        loss.commands &= core.outstanding.keys()
+        if loss.commands and took > cycles(params, loss.rings) + command_cycles(params, around):
+            raise CheckError(f"{took:,} cycles after {name} was lost: still commands {sorted(loss.commands)}")
+        if not loss.commands:
             self.losses += 1
             self.fresh += 1
             self.busy += loss.had
             del self._open[name]
 
     def _held(self, ring: Ring, loss: _Loss) -> str:
-        """What a lost ring still has that the hands take."""
+        """What a lost ring still has that the hands take. Its next tenant may come when there are blocks left only."""
+        bound = "" if loss.vacated else self._bound(ring)
+        if bound:
+            return bound
+        loss.vacated = True
+        loss.blocks = {each for each in loss.blocks if self._writing(*each)}
+        return f"frames {sorted(index for index, _ in loss.blocks)}" if loss.blocks else ""
+
+    def _bound(self, ring: Ring) -> str:
         if len(ring.pins):
             return f"{len(ring.pins)} pins"
         if ring.sessions:
             return f"{ring.sessions} sessions"
-        if any(each.fence is not None and each.fence.target is ring for each in self.core.fenced.values()):
-            return "a migration to it"
-        loss.blocks = {each for each in loss.blocks if self._writing(*each)}
-        return f"frames {sorted(index for index, _ in loss.blocks)}" if loss.blocks else ""
-
-    def _asked(self, ring: Ring, loss: _Loss) -> str:
-        """What it had asked for that has not ended."""
-        if any(each.ring is ring for _, each in self.core.parked.items()):
-            return "a parked READ"
-        loss.commands &= self.core.outstanding.keys()
-        return f"commands {sorted(loss.commands)}" if loss.commands else ""
+        moving = any(each.fence is not None and each.fence.target is ring for each in self.core.fenced.values())
+        return "a migration to it" if moving else ""
 
     def _writing(self, index: int, generation: int) -> bool:
         frame = self.core.frames[index]
