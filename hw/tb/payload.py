@@ -12,14 +12,18 @@ class Codec:
     def __init__(self, shape: dict[str, Any]):
         self.width: int = shape["width"]
         self._signed: bool = shape.get("signed", False)
-        self._parts: list[tuple[Any, int, Codec]] = []
+        self._parts: list[tuple[Any, int, int, Codec]] = []
         self._container: type = dict
         if "fields" in shape:
-            self._parts = [(name, part["offset"], Codec(part)) for name, part in shape["fields"].items()]
+            each = ((name, part["offset"], Codec(part)) for name, part in shape["fields"].items())
+            self._parts = [(name, offset, (1 << part.width) - 1, part) for name, offset, part in each]
         elif "element" in shape:
             element = Codec(shape["element"])
             self._container = list
-            self._parts = [(i, i * element.width, element) for i in range(shape["length"])]
+            mask = (1 << element.width) - 1
+            self._parts = [(i, i * element.width, mask, element) for i in range(shape["length"])]
+        self._names = frozenset(name for name, *_ in self._parts)
+        self._plain = not (self._parts or self._signed)
 
     def pack(self, value: Any) -> int:
         """Return the bits of `value`. Raises ValueError if it does not fit or does not name exactly all fields."""
@@ -29,16 +33,20 @@ class Codec:
                 raise ValueError(f"{value} does not fit in {self.width} bits")
             return value & (1 << self.width) - 1
         names = range(len(value)) if self._container is list else value
-        if set(names) != {name for name, _, _ in self._parts}:
-            raise ValueError(f"expected {[name for name, _, _ in self._parts]}, got {list(names)}")
+        if len(names) != len(self._names) or not self._names.issuperset(names):
+            raise ValueError(f"expected {[name for name, *_ in self._parts]}, got {list(names)}")
         bits = 0
-        for name, offset, part in self._parts:
-            bits |= part.pack(value[name]) << offset
+        for name, offset, mask, part in self._parts:
+            each = value[name]
+            bits |= (each if part._plain and 0 <= each <= mask else part.pack(each)) << offset
         return bits
 
     def unpack(self, bits: int) -> Any:
         """Return the value whose bits these are."""
         if not self._parts:
             return bits - (1 << self.width) if self._signed and bits >> self.width - 1 else bits
-        parts = [(name, part.unpack(bits >> offset & (1 << part.width) - 1)) for name, offset, part in self._parts]
-        return dict(parts) if self._container is dict else [value for _, value in parts]
+        parts = {
+            name: bits >> offset & mask if part._plain else part.unpack(bits >> offset & mask)
+            for name, offset, mask, part in self._parts
+        }
+        return parts if self._container is dict else list(parts.values())

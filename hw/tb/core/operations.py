@@ -153,6 +153,8 @@ def slot(name: SlotId) -> Fields:
 def operation(entry: Fields, commands: Mapping[tuple[RingId, int], Command]) -> Operation:
     """The specification's log entry for one of the core's."""
     kind, ring, tag = Kind(entry["kind"]), ring_of(entry["stamp"]), entry["tag"]
+    if kind < Kind.LANDED:
+        return log.Taken(ring, tag, commands[ring, tag], entry["item"])
     internal: dict[Kind, Operation] = {
         Kind.LANDED: log.Landed(entry["frame"], entry["count"], bool(entry["ok"])),
         Kind.SEALED: log.Sealed(entry["frame"]),
@@ -167,4 +169,4 @@ def operation(entry: Fields, commands: Mapping[tuple[RingId, int], Command]) -> 
         Kind.STEP_PINS: log.Step(Hand.PINS, entry["slot"], ring_of(entry["ring"])),
         Kind.STEP_PARKED: log.Step(Hand.PARKED, entry["slot"]),
     }
-    return internal[kind] if kind in internal else log.Taken(ring, tag, commands[ring, tag], entry["item"])
+    return internal[kind]

@@ -1,11 +1,12 @@
 """The world around a slice that is compiled: many cycles a call."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from hw.params.commands import Command
 from hw.params.params import Params
 from hw.params.protocol import FrameState, Status
+from hw.params.registers import COUNTERS, LEVELS
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
 from hw.tb.core.world import Script
@@ -13,9 +14,10 @@ from hw.tb.harness import Harness, Links, Memory
 from hw.tb.harness.simulation import STAMP_BYTES, Simulation
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.latency import Surroundings, bounds
 from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
-from pymodel.stimulus.traffic import Fault
+from pymodel.stimulus.traffic import Fault, Traffic
 
 CYCLES = 50
 """Cycles of a call; requesters hear of their answers between calls."""
@@ -31,6 +33,9 @@ PATIENCE = 20_000
 
 SETTLED = 1_000
 """Cycles without anything to do after which the hands of the core have found all there is."""
+
+QUIET = 60
+"""Cycles in which the log stays empty, when what was logged is in the registers and nothing more comes."""
 
 
 def administer(harness: Simulation, command: Command) -> Status | None:
@@ -54,7 +59,9 @@ def administer(harness: Simulation, command: Command) -> Status | None:
 class CompiledWorld:
     """Traffic on a compiled slice, judged as it comes.
 
-    - `world`: what is sent, and what is expected: the seed's traffic, or a script.
+    - `world`: what is sent, and what is expected: the seed's traffic, other traffic, or a script.
+    - `stocks`: how often what is in use was compared after a loss.
+    - `limits`: how long each part of a command's life may take.
     - `harness`: the slice. Its order log is always taken: an answer never comes before its entry.
     """
 
@@ -66,13 +73,15 @@ class CompiledWorld:
         memory: Memory | None = None,
         links: Links | None = None,
         emission: Emission | None = None,
-        script: Script | None = None,
+        script: Script | Traffic | None = None,
     ) -> None:
         self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
         self.world = World(params, seed, script=script, happen=self._happen)
+        self.world.around = Surroundings.of(params, self.harness.memory, self.harness.links)
+        self.limits = bounds(params, self.world.around)
         self._params = params
         self._log = Codec(describe(log_layout()))
-        self._turn = 0
+        self._turn = self.stocks = 0
 
     def _happen(self, fault: Fault) -> None:
         """Memory fails once, on one channel after the other."""
@@ -104,7 +113,10 @@ class CompiledWorld:
             left -= CYCLES
         self._run(SETTLED)
         world.finish()
-        self._compare_registers()
+        world.latencies.check(self.limits)
+        if self.world.aftermath.pending:
+            raise CheckError("something of a lost ring is left")
+        self._compare(self._read([*COUNTERS, *LEVELS]))
 
     def _await_ready(self) -> None:
         """Let the tables be initialised, a row of the largest a cycle."""
@@ -120,6 +132,7 @@ class CompiledWorld:
         for _ in range(ASKED):
             if sum(self.harness.pending(port) for port in range(self._params.tables.ports)) > UNDER_WAY:
                 return
+            self.world.cycle = self.harness.cycle
             for port, channel, flits in self.world.ask():
                 size = self.harness.flit_bytes
                 packed = b"".join(flit.to_bytes(size, "little") for flit in flits)
@@ -132,6 +145,23 @@ class CompiledWorld:
             self._order(command)
         self.harness.run(cycles)
         self._hear()
+        if self.world.aftermath.settle():
+            self._take_stock()
+
+    def _take_stock(self) -> None:
+        """Let the slice come to rest, and compare what it has in use with the specification, which counts again."""
+        for _ in range(PATIENCE // QUIET):
+            self.harness.run(QUIET)
+            if self._hear():
+                continue
+            found = self._read(LEVELS)
+            self.harness.run(QUIET)
+            if not self._hear():
+                self._compare(found)
+                self.world.follower.slice.monitor.audit()
+                self.stocks += 1
+                return
+        raise CheckError(f"no rest in {PATIENCE:,} cycles after the loss of a ring")
 
     def _order(self, command: Command) -> None:
         """Do what the administrator wants, and wait until the log has it."""
@@ -143,17 +173,24 @@ class CompiledWorld:
             waited += 1
         self.world.ordered(status)
 
-    def _hear(self) -> None:
-        """What the slice has said: first the log, then the answers."""
-        world, harness = self.world, self.harness
-        for entry in _records(harness.log(), harness.log_bytes):
+    def _hear(self) -> int:
+        """What the slice has said: first the log, then the answers. Returns how many entries the log had."""
+        world, harness, entries = self.world, self.harness, 0
+        for world.cycle, entry in _records(harness.log(), harness.log_bytes):
             world.logged(self._log.unpack(entry))
+            entries += 1
         world.compare_memory(harness.memory_bytes)
         for port in range(self._params.tables.ports):
-            for flit in _records(harness.received(port), harness.flit_bytes):
+            for world.cycle, flit in _records(harness.received(port), harness.flit_bytes):
                 world.received(port, flit)
+        return entries
 
-    def _compare_registers(self) -> None:
+    def _read(self, statistics: Collection[str]) -> dict[str, int]:
+        """What the registers of some statistics read."""
+        registers = [each for each in REGISTER_MAP.values() if each.statistic in statistics]
+        return {str(each.statistic): self.harness.read_register(each.offset)[0] for each in registers}
+
+    def _compare(self, found: dict[str, int]) -> None:
         """What the registers count is what the specification counts, and what ports refused by themselves."""
         core = self.world.follower.slice.core
         states = Counter(frame.state for frame in core.frames)
@@ -162,16 +199,18 @@ class CompiledWorld:
             **{f"frames_{state.name.lower()}": states[state] for state in FrameState},
             "pins_used": sum(len(ring.pins) for ring in core.rings.values()),
             "sessions_used": len(core.sessions),
+            "parked_used": len(core.parked),
         }
         expected["status_unavailable"] += self.world.expired
-        for register in REGISTER_MAP.values():
-            if register.statistic in expected:
-                found, _ = self.harness.read_register(register.offset)
-                if found != expected[register.statistic]:
-                    raise CheckError(f"{register.name} reads {found}, expected {expected[register.statistic]}")
+        for name, count in found.items():
+            if count != expected[name]:
+                raise CheckError(f"the register of {name} reads {count}, expected {expected[name]}")
 
 
-def _records(data: bytes, size: int) -> list[int]:
-    """The payloads of stamped records."""
-    step = STAMP_BYTES + size
-    return [int.from_bytes(data[i + STAMP_BYTES : i + step], "little") for i in range(0, len(data), step)]
+def _records(data: bytes, size: int) -> list[tuple[int, int]]:
+    """The cycles and payloads of stamped records."""
+    step, number = STAMP_BYTES + size, int.from_bytes
+    return [
+        (number(data[i : i + STAMP_BYTES], "little"), number(data[i + STAMP_BYTES : i + step], "little"))
+        for i in range(0, len(data), step)
+    ]

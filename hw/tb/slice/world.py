@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import google_crc32c
 
@@ -11,7 +10,7 @@ from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import Hand, ReadDone, Sealed, Step, Taken
 from hw.params.params import Params
-from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, Opcode, RingId, Status
+from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, RingId, Status
 from hw.params.striping import Striping
 from hw.rtl.fabric import Channel
 from hw.rtl.node.layouts import Kind
@@ -20,9 +19,12 @@ from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
 from hw.tb.core.world import NOT_OURS, Script
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.aftermath import Aftermath
+from hw.tb.slice.coverage import Coverage
+from hw.tb.slice.latency import Latencies, Surroundings
 from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
-from pymodel.stimulus.traffic import Fault, Happen, Requester, Submit, Traffic
+from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 
 Name = tuple[RingId, int]
 """Ring and tag of a command."""
@@ -30,14 +32,6 @@ Name = tuple[RingId, int]
 
 INTERNAL = frozenset(kind for kind in Kind if kind >= Kind.LANDED)
 """Entries of the log that are of no command, or of one that has been logged before."""
-
-
-class Bin(NamedTuple):
-    """One bin of coverage: a command, the state of the block that it names (None: there is none), and who asks."""
-
-    opcode: Opcode
-    state: FrameState | None
-    requester: Requester
 
 
 @dataclass(slots=True)
@@ -68,7 +62,9 @@ class World:
 
     - `commands`: commands sent; `statuses`: how often each ended how; `compared`: bytes of READs;
       `placed`: bytes of sealed blocks that were looked for in memory.
-    - `coverage`: how often each bin was hit.
+    - `coverage`: what the commands have met.
+    - `cycle`: of what is asked or said next, where somebody counts them; `latencies`: from one to another of these;
+      `aftermath`: of lost rings; `around`: how late the requesters and memory may be.
     - `expired`: commands refused because their ring was bound anew.
     - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
@@ -78,7 +74,7 @@ class World:
         params: Params,
         seed: int,
         *,
-        script: Script | None = None,
+        script: Script | Traffic | None = None,
         happen: Callable[[Fault], None] = lambda fault: None,
     ) -> None:
         self.params = params
@@ -86,7 +82,11 @@ class World:
         self.traffic = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
-        self.coverage: Counter[Bin] = Counter()
+        self.coverage = Coverage(self.follower.slice.core)
+        self.cycle = 0
+        self.around = Surroundings(flit=0, memory=0)
+        self.latencies = Latencies(params)
+        self.aftermath = Aftermath(params, self.follower.slice.core)
         self.commands = self.compared = self.placed = self.expired = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
@@ -116,6 +116,7 @@ class World:
         name = move.ring, self._tag(move.ring)
         self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
         self.follower.commands[name] = command
+        self.latencies.ask(name, command.opcode, self.cycle)
         data = self.packets.data(*name, command)
         packets = [(move.ring.port, Channel.REQUEST, self.packets.requests(*name, command))]
         return [*packets, (move.ring.port, Channel.DATA, data)] if data else packets
@@ -169,8 +170,12 @@ class World:
         name = ring_of(entry["stamp"]), entry["tag"]
         if Kind(entry["kind"]) not in INTERNAL and name not in self.follower.commands:
             raise CheckError(f"a command of {name} is in the log, but none of that name is under way")
-        self._cover(name)
+        if Kind(entry["kind"]) not in INTERNAL:
+            self._cover(name)
+            if name in self._sent:
+                self.latencies.take(name, self.cycle)
         op = self.follower.follow(entry)
+        self.aftermath.follow(op, self.cycle, self.around)
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
         elif isinstance(op, ReadDone):
@@ -182,25 +187,11 @@ class World:
 
     def _cover(self, name: Name) -> None:
         """Count the bin of a command that is about to be executed."""
-        sent = self._sent.get(name)
-        if sent is None or sent.logged:
-            return
-        if isinstance(self.traffic, Traffic):
-            asked = self.traffic.outstanding[name[0], sent.tag]
-            self.coverage[Bin(sent.command.opcode, self._state(name[0], sent.command), asked.requester)] += 1
-
-    def _state(self, ring: RingId, command: Command) -> FrameState | None:
-        """The state of the block that a command names."""
-        core = self.follower.slice.core
-        match command:
-            case c.Write(handle) | c.Seal(handle) | c.Abort(handle) | c.Read(handle):
-                frame = core.frames[handle.frame] if handle.frame < len(core.frames) else None
-                return frame.state if frame is not None and frame.generation == handle.generation else None
-            case c.Alloc(model, key) | c.Drop(model, key) | c.Lookup(model, [key, *_]):
-                known = model < len(core.models)
-                found = core.find(core.rings[ring].partition, model, key) if known else None
-                return None if found is None else found.state
-        return None
+        if name == (REGISTERS, REGISTER_TAG):
+            assert self._order is not None
+            self.coverage.take(REGISTERS, self._order.command)
+        elif name in self._sent and not self._sent[name].logged:
+            self.coverage.take(name[0], self._sent[name].command)
 
     def _taken(self, op: Taken) -> None:
         name = op.ring, op.tag
@@ -216,6 +207,7 @@ class World:
         started = self.follower.slice.core.reads.get(name)
         if started is not None:
             first, count = started.command.segment, started.command.count
+            self.latencies.start(name, self.cycle)
             self._sent[name].stored = started.frame.segments[first : first + count]
 
     def received(self, port: int, flit: int) -> None:
@@ -240,6 +232,8 @@ class World:
         sent = self._sent.get(name)
         if sent is None:
             raise CheckError(f"{answer}: nothing of that name is under way")
+        if answer.outcome is not None:
+            self.latencies.answer(name, self.cycle)
         rebound = self._bindings[answer.ring] != sent.bindings
         if rebound and not sent.logged and answer.outcome is Status.UNAVAILABLE:
             self.expired += 1
@@ -279,6 +273,9 @@ class World:
         for output in outputs:
             if not isinstance(output, Completion):
                 continue
+            self.coverage.end(self.follower.commands[output.ring, output.tag], output)
+            if output.ring != REGISTERS:
+                self.latencies.end((output.ring, output.tag), self.cycle)
             known = self._order if output.ring == REGISTERS else self._sent[output.ring, output.tag]
             assert known is not None
             output.tag = known.tag
