@@ -53,6 +53,20 @@ class LinkParams(Section):
     response_flits: int = param(16, "buffer for completions at the requester", low=2, high=1024, unit="flits")
     data_flits: int = param(64, "buffer for read data at the requester", low=2, high=4096, unit="flits")
     message_flits: int = param(4, "buffer for messages at each end", low=2, high=1024, unit="flits")
+    heartbeat_cycles: int = param(
+        4096,
+        "a requester that has sent nothing for so long says that it is there; 0: never",
+        low=0,
+        high=1 << 24,
+        unit="cycles",
+    )
+    silence_cycles: int = param(
+        65536,
+        "a port whose requester has sent nothing for so long is lost; 0: never",
+        low=0,
+        high=1 << 28,
+        unit="cycles",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +217,12 @@ class Params:
         for name, bound in bounds:
             wanted, have = getattr(replay, name), getattr(tables, bound)
             require(wanted <= have, f"replay.{name} = {wanted} exceeds tables.{bound} = {have}")
+        link = self.link
+        require(
+            not link.silence_cycles or 0 < 2 * link.heartbeat_cycles <= link.silence_cycles,
+            f"link.silence_cycles = {link.silence_cycles} with link.heartbeat_cycles = {link.heartbeat_cycles},"
+            " expected at least two heartbeats in that time, or 0 for never",
+        )
         sure = replay.guarantee / replay.partitions
         require(
             sure <= replay.quota,
@@ -334,7 +354,15 @@ class Params:
 TINY = Params(
     memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=2, latency_cycles=32, waiting_reads=2),
     link=LinkParams(
-        commands=2, write_segments=2, answers=4, messages=2, response_flits=4, data_flits=8, message_flits=2
+        commands=2,
+        write_segments=2,
+        answers=4,
+        messages=2,
+        response_flits=4,
+        data_flits=8,
+        message_flits=2,
+        heartbeat_cycles=64,
+        silence_cycles=1024,
     ),
     requester=RequesterParams(commands=4, write_segments=2),
     cam=CamParams(banks=2, ways=2, sets=2),

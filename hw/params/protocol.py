@@ -131,6 +131,13 @@ class MessageKind(IntEnum):
     EVENT = 3
 
 
+class NoteKind(IntEnum):
+    """What a requester tells a node unasked, in one MESSAGE flit: a ring of it is lost, or that it is there."""
+
+    LOST = 0
+    HEARTBEAT = 1
+
+
 KEY_BITS = 128
 KEY_BYTES = KEY_BITS // 8
 EPOCH_BITS = 64

@@ -15,6 +15,7 @@ class ErrorKind(IntEnum):
     CRC = 5
     LOST = 6
     TABLE_ECC = 7
+    LINK = 8
 
     @property
     def meaning(self) -> str:
@@ -30,6 +31,7 @@ _MEANINGS = {
     ErrorKind.CRC: "the CRC32C to seal did not match the bytes accepted",
     ErrorKind.LOST: "a ring was lost",
     ErrorKind.TABLE_ECC: "a word of another table had more than one bit wrong; no command is taken until a restart",
+    ErrorKind.LINK: "a port was lost: nothing came over its link for too long, or its other end was reset",
 }
 
 

@@ -30,7 +30,7 @@ class System(wiring.Component):
         As of `Requester`.
     issued : Out, `valid` and `payload` of `issued_layout(params)`, one a port
         As of `Requester`: a command goes to the node.
-    memory, log, restarting
+    memory, log, restarting, down
         As of `Slice`.
 
     Latency and throughput
@@ -43,7 +43,8 @@ class System(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets everything. A restart of the slice resets both ends of the links.
+    Reset forgets everything. A restart of the slice resets both ends of the links, the loss of a port those
+    of its link.
 
     Invariants
     ----------
@@ -69,6 +70,7 @@ class System(wiring.Component):
                 "memory": node["memory"],
                 "log": node["log"],
                 "restarting": Out(1),
+                "down": Out(ports),
             }
         )
 
@@ -87,7 +89,9 @@ class System(wiring.Component):
             wiring.connect(m, requester.hbm, wiring.flipped(self.hbm[i]))
             m.d.comb += [
                 requester.number.eq(i),
-                requester.restarting.eq(node.restarting),
+                requester.restarting.eq(node.restarting | node.down[i]),
+                node.renewed[i].eq(requester.renewed),
+                self.down[i].eq(node.down[i]),
                 self.issued[i].valid.eq(requester.issued_valid),
                 self.issued[i].payload.eq(requester.issued),
             ]

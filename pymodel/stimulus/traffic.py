@@ -149,6 +149,13 @@ class Traffic(Requesters):
             if action is not None:
                 return action
 
+    def lose_port(self, port: int) -> None:
+        """A port is gone, and all of its rings with it; they are bound again."""
+        for ring in self._rings:
+            if ring.port == port:
+                self._lose(ring)
+                self._script.append((REGISTERS, c.Bind(ring, self._random.randrange(self.params.tables.partitions))))
+
     # Choosing.
 
     def _any(self, items: Sequence[T]) -> T | None:

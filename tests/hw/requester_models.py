@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.sim import SimulatorContext
 
 from hw.params import Params, records
-from hw.params.protocol import KEY_BYTES, Opcode, Status
+from hw.params.protocol import KEY_BYTES, NoteKind, Opcode, Status
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import (
     COMMAND_BYTES,
@@ -196,7 +196,7 @@ class Node:
         self.packets: dict[Channel, list[dict[str, int]]] = {channel: [] for channel in Channel}
         self.commands: deque[tuple[Any, dict[str, int], bytes]] = deque()
         self.data: deque[bytes] = deque()
-        self.told: deque[int] = deque()
+        self.told: deque[int | None] = deque()
         self.later: list[tuple[int, list[dict[str, int]]]] = []
         self.out: dict[Channel, deque[dict[str, int]]] = {
             channel: deque() for channel in (Channel.RESPONSE, Channel.DATA, Channel.MESSAGE)
@@ -248,8 +248,9 @@ class Node:
                 credits |= 1 << channel
                 if channel is Channel.MESSAGE:
                     ring = self.told.popleft()
-                    self.losses[ring] += 1
-                    self.lost.add(ring)
+                    if ring is not None:
+                        self.losses[ring] += 1
+                        self.lost.add(ring)
         ctx.set(self.link.to_node.credits, credits)
 
     def sample(self, ctx: SimulatorContext) -> None:
@@ -274,7 +275,7 @@ class Node:
         size = self.params.memory.beat_bytes
         data = b"".join(each["data"].to_bytes(size, "little")[: each["count"]] for each in packet)
         if channel is Channel.MESSAGE:
-            self.told.append(flit["ring"])
+            self.told.append(None if data[0] == NoteKind.HEARTBEAT else flit["ring"])
         elif channel is Channel.DATA:
             self.data.append(data)
         else:

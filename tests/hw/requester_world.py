@@ -61,6 +61,7 @@ class World:
         self.map = requester_map(self.params)
         self.host.watch = self._watch
         self.restart = 0
+        self.until_renewed = False
         self.cycle = self.progress = 0
         self.completions = 0
         self.events: list[dict[str, int]] = []
@@ -215,7 +216,10 @@ class World:
                 self.cycle += 1
                 if self.cycle > self.progress + PATIENCE:
                     raise CheckError(f"nothing ends: {len(self.commands.by_tag)} commands under way")
-                self.restart -= self.restart > 0
+                if not self.until_renewed:
+                    self.restart -= self.restart > 0
+                elif self.restart and ctx.get(self.dut.renewed):
+                    self.restart = 0
                 if self.restart:
                     self.node.reset()
                 ctx.set(self.dut.restarting, self.restart > 0)

@@ -9,7 +9,7 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId, Status
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
@@ -56,6 +56,7 @@ def small(**tables: int) -> Params:
     }
     return Params(
         memory=MemoryParams(segment_bytes=512, beat_bytes=16),
+        link=LinkParams(heartbeat_cycles=64, silence_cycles=300),
         cam=CamParams(banks=2, ways=2, sets=4),
         pools=(PoolParams(frame_bytes=4096, frames=7), PoolParams(frame_bytes=8192, frames=5)),
         tables=TableParams(**sizes | tables),

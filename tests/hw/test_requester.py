@@ -271,13 +271,13 @@ def test_stale_answers_and_data_are_dropped(seed: int) -> None:
     play_again(seed)
 
 
-def restarting(world: World) -> Software:
+def restarting(world: World, *, times: int = 4) -> Software:
     """The node restarts amid traffic, again and again: what was under way ends UNAVAILABLE, what comes then works.
     Now and then it has sent some data by then. Commands that are good come where others were cut off."""
     rng = world.random
     for number in range(3):
         yield from world.enable(number, log2_entries=3)
-    for _ in range(4):
+    for _ in range(times):
         amid_data = rng.random() < 0.6
         for number in (0, 1, 2, 0, 1, 2, 0, 1, 2):
             world.put(number, Commands.read if amid_data else Commands.invent)
@@ -301,6 +301,18 @@ def restarting(world: World) -> Software:
 def play_restarting(seed: int, beat_bytes: int = 16, *, rate: float = 0.0) -> World:
     world = World(beat_bytes, seed, rate=rate)
     return world.play(restarting(world))
+
+
+def play_losing(seed: int) -> World:
+    """As when the node restarts; but the link is held in reset until the requester says that it may be used again."""
+    world = World(64, seed, rate=0.3)
+    world.until_renewed = True
+    return world.play(restarting(world, times=2))
+
+
+def test_the_loss_of_a_port_ends_what_is_under_way_before_the_link_is_used_again(seed: int) -> None:
+    print(f"seed {seed}")
+    play_losing(seed)
 
 
 @pytest.mark.parametrize("rate", [0, 0.6])
@@ -470,10 +482,16 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         "self.ended.valid",
         play_whole,
     ),
+    "a link is never renewed": (
+        Requester,
+        "cutoff.abandon & cutoff.idle & self.restarting",
+        "0",
+        play_losing,
+    ),
     "a loss behind a restart is not told": (
         Requester,
-        "(losses, transmitter.message, self.restarting)",
-        "(losses, transmitter.message, self._cutoff.cutting)",
+        "(losses, notes.losses, self.restarting)",
+        "(losses, notes.losses, self._cutoff.cutting)",
         play_bereaving,
     ),
     "a loss behind a restart is not waited for": (

@@ -15,16 +15,17 @@ from hw.params.protocol import REGISTERS, LookupMode, ModelState, RingId
 from hw.rtl.emit import emit
 from hw.rtl.node import dispatch, gather
 from hw.rtl.node import slice as top
-from hw.rtl.node.port import port, reader
+from hw.rtl.node.port import loss, port, reader, watch
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
 from hw.tb.core.world import Script, Story
 from hw.tb.harness.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
-from hw.tb.slice.compiled import CompiledWorld
+from hw.tb.slice.compiled import CompiledWorld, Loss
 from hw.tb.slice.world import World
 from pymodel.spec import IllegalOperation, InvariantViolation
+from pymodel.stimulus.traffic import Traffic
 from tests.hw.test_core import kept, small
 
 BENCH = "hw.tb.slice.bench"
@@ -160,6 +161,68 @@ def test_large_runs() -> None:
     world = CompiledWorld(LARGE, 0, script=Script(stored_and_read(length)))
     world.play(14)
     assert world.world.compared == length + 20 * LARGE.memory.segment_bytes + 777
+
+
+RARE = (
+    "restart",
+    "malformed",
+    "drop_partition",
+    "retire",
+    "set_partition",
+    "set_model",
+    "set_epoch",
+    "lose_ring",
+    "bind",
+)
+"""Moves that keep rings from doing much between two losses of their port; `lose_ports` binds them anew itself."""
+
+
+def lose_ports(seed: int, moments: int, **world: Any) -> World:
+    """A world whose ports are lost at so many moments."""
+    print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_slice.py -k lost")
+    params = small()
+    compiled = CompiledWorld(params, seed, script=Traffic(params, seed, without=RARE), **world)
+    losses = compiled.lose_ports(moments)
+    compiled.harness.close()
+    done = compiled.world
+    print(f"at most {Loss(*map(max, zip(*losses, strict=True)))}, {done.cut} WRITEs and {done.torn} READs cut off")
+    return done
+
+
+def test_of_a_port_that_is_lost_nothing_is_left(seed: int) -> None:
+    worlds = [lose_ports(seed, 30), lose_ports(seed, 30, memory=LATE, links=SLOW)]
+    assert sum(world.cut + world.torn for world in worlds), "no port was lost in the middle of anything"
+
+
+@pytest.mark.nightly
+def test_at_a_thousand_moments_nothing_is_left(seed: int) -> None:
+    worlds = [lose_ports(seed, 500), lose_ports(seed, 500, memory=LATE, links=SLOW)]
+    assert sum(world.cut for world in worlds), "no port was lost in the middle of a WRITE"
+    assert sum(world.torn for world in worlds), "no port was lost in the middle of a READ"
+
+
+LOSS_MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
+    "silence is not noticed": (port, watch.Watch, "begun & (count == self._cycles)", "0"),
+    "one ring is lost": (port, loss.Loss, "ring == self._rings - 1", "ring == 0"),
+    "a WRITE that was begun is forgotten": (port, reader.CommandReader, "with m.If(item == 0):", "with m.If(1):"),
+    "a port at rest has parked READs": (
+        top,
+        port.Port,
+        "(owed == 0) & (parked == 0)",
+        "(owed == 0)",
+    ),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", LOSS_MUTANTS)
+def test_losses_find_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, target, good, bad = LOSS_MUTANTS[name]
+    monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
+    emission = emit(Slice(small()), "slice")
+    with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
+        for seed in range(4):
+            lose_ports(seed, 200, emission=emission)
 
 
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {

@@ -142,6 +142,12 @@ RESPONSE_BYTES = RESPONSE.size // 8
 MESSAGE_FLAGS = data.StructLayout({"of_partition": 1, "of_model": 1, "lost": 1, "reserved": 5})
 
 MESSAGE = layout_of(records.MESSAGE, handle=handle_layout(), slot=slot_id_layout(), flags=MESSAGE_FLAGS)
-"""What a node tells a port, a MESSAGE packet. From a requester, a MESSAGE is one flit, and says that `ring` is lost."""
+"""What a node tells a port, a MESSAGE packet."""
 
 MESSAGE_BYTES = records.MESSAGE.size
+
+NOTE = data.StructLayout({"kind": 8})
+"""What a requester tells a node, a MESSAGE packet of one flit: an `hw.params.protocol.NoteKind`.
+
+LOST is about the ring in its header; HEARTBEAT is about nothing, and is dropped.
+"""

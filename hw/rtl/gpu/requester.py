@@ -32,6 +32,7 @@ from hw.rtl.gpu.layouts import (
     memory_write,
 )
 from hw.rtl.gpu.mover import Mover
+from hw.rtl.gpu.notes import Notes
 from hw.rtl.gpu.page_walker import PageWalker
 from hw.rtl.gpu.placer import Placer
 from hw.rtl.gpu.record_writer import RecordWriter
@@ -70,7 +71,10 @@ class Requester(wiring.Component):
     issued_valid, issued : Out, `issued_layout(params)`
         A command goes to the node, in the order of the link.
     restarting : In(1)
-        The node forgets everything: both ends of the link are reset as long as this is high.
+        The node forgets everything, or all that it has of this port: both ends of the link are reset as long as this
+        is high.
+    renewed : Out(1)
+        Meanwhile: every command has ended, and the link may be used again.
 
     Latency and throughput
     ----------------------
@@ -83,9 +87,9 @@ class Requester(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets everything; the node and both memories have to be reset too. When the node restarts, commands end
-    UNAVAILABLE once what they do in memory has ended, and nothing is fetched until all have. Other errors as
-    docs/requester.md says.
+    Reset forgets everything; the node and both memories have to be reset too. When the node restarts, or the port is
+    lost, commands end UNAVAILABLE once what they do in memory has ended, and nothing is fetched until all have. Other
+    errors as docs/requester.md says.
 
     Invariants
     ----------
@@ -110,6 +114,7 @@ class Requester(wiring.Component):
                 "issued_valid": Out(1),
                 "issued": Out(issued_layout(params)),
                 "restarting": In(1),
+                "renewed": Out(1),
             }
         )
 
@@ -152,12 +157,15 @@ class Requester(wiring.Component):
         renew: Any = ResetInserter(self.restarting)
         receiver = Receiver(params, from_node_buffers(params))
         transmitter = Transmitter(params, to_node_buffers(params))
+        notes = Notes(params)
         m.submodules.receiver, m.submodules.transmitter = renew(receiver), renew(transmitter)
+        m.submodules.notes = renew(notes)
         wiring.connect(m, receiver.lane, wiring.flipped(self.link.from_node))
         wiring.connect(m, receiver.response, self._finisher.flits)
         wiring.connect(m, receiver.message, self._events.flits)
         wiring.connect(m, receiver.data, self._cutoff.arriving)
-        losses, loss = self._rings.losses, transmitter.message.payload
+        wiring.connect(m, notes.flits, transmitter.message)
+        losses = self._rings.losses
         m.d.comb += [
             lane.valid.eq(transmitter.lane.valid),
             lane.flit.eq(transmitter.lane.flit),
@@ -165,15 +173,15 @@ class Requester(wiring.Component):
             transmitter.lane.credits.eq(lane.credits),
             transmitter.request.payload.eq(self._sender.flits.payload),
             transmitter.data.payload.eq(self._mover.flits.payload),
-            loss.channel.eq(Channel.MESSAGE),
-            loss.ring.eq(losses.payload),
-            loss.last.eq(1),
-            self._rings.loss_taken.eq(lane.credits[Channel.MESSAGE.value]),
+            notes.losses.payload.eq(losses.payload),
+            notes.spoken.eq(lane.valid),
+            notes.credit.eq(lane.credits[Channel.MESSAGE.value]),
+            self._rings.loss_taken.eq(notes.loss_taken),
         ]
         for source, sink, cut in (
             (self._sender.flits, transmitter.request, self._cutoff.cutting),
             (self._mover.flits, transmitter.data, self._cutoff.cutting),
-            (losses, transmitter.message, self.restarting),
+            (losses, notes.losses, self.restarting),
         ):
             m.d.comb += [sink.valid.eq(source.valid & ~cut), source.ready.eq(sink.ready | cut)]
 
@@ -293,6 +301,7 @@ class Requester(wiring.Component):
             contexts.cutting.eq(cutoff.cutting),
             contexts.abandon.eq(cutoff.abandon),
             cutoff.restarting.eq(self.restarting),
+            self.renewed.eq(cutoff.abandon & cutoff.idle & self.restarting),
             cutoff.ended.eq(placer.ended.valid),
             cutoff.idle.eq(contexts.empty & self._sender.idle & ~self._fetcher.busy),
             self._fetcher.hold.eq(cutoff.cutting),

@@ -46,6 +46,8 @@ class Reports(wiring.Component):
     table_event_valid, table_event : In, `frame_event_layout(params)`
     happened : In, `happened_layout(params)`
         What the core has said in this cycle.
+    lost : In, a bit a port
+        The port is lost, in this cycle.
     quiet : In(1)
         The slice restarts: nothing is counted.
     counts : Out, `counts_layout()`
@@ -82,6 +84,7 @@ class Reports(wiring.Component):
                 "table_event_valid": In(1),
                 "table_event": In(frame_event_layout(params)),
                 "happened": In(happened_layout(params)),
+                "lost": In(params.tables.ports),
                 "counts": Out(counts_layout()),
                 "errors": Out(stream.Signature(ERROR_ENTRY)),
                 "quiet": In(1),
@@ -109,10 +112,10 @@ class Reports(wiring.Component):
         return m
 
     def _log(self, m: Module) -> None:
-        """Sources, each with a queue: the order log, verdicts, the CAM, the frame table, all other tables."""
+        """Sources, each with a queue: the order log, verdicts, the CAM, the frame table, all other tables, ports."""
         entry, verdict, place = self.entry, self.verdict, self.cam_event.place
         failed = self.entry_valid & ~entry.ok
-        first, second, third, fourth, fifth = (Signal(ERROR_ENTRY, name=f"error_{i}") for i in range(5))
+        first, second, third, fourth, fifth, sixth = (Signal(ERROR_ENTRY, name=f"error_{i}") for i in range(6))
         lost = entry.kind == Kind.LOST
         m.d.comb += [
             first.frame.eq(entry.frame),
@@ -126,6 +129,7 @@ class Reports(wiring.Component):
             fourth.kind.eq(ErrorKind.FRAME_ECC),
             fourth.frame.eq(self.table_event.frame),
             fifth.kind.eq(ErrorKind.TABLE_ECC),
+            sixth.kind.eq(ErrorKind.LINK),
         ]
         with m.Switch(entry.kind):
             with m.Case(Kind.LANDED):
@@ -140,6 +144,11 @@ class Reports(wiring.Component):
                     first.frame.eq(0),
                 ]
         crc = self.verdict_valid & (verdict.status == Status.CRC)
+        ports = Signal.like(self.lost)  # those whose loss is not in the queue yet
+        m.d.sync += ports.eq(ports & (ports - 1) | self.lost)
+        for i in reversed(range(len(ports))):
+            with m.If(ports[i]):
+                m.d.comb += sixth.port.eq(i)
         failed_before = Signal()
         m.d.sync += failed_before.eq(self.happened.failed)
         sources: list[tuple[Value, Signal]] = [
@@ -148,6 +157,7 @@ class Reports(wiring.Component):
             (self.cam_event_valid & self.cam_event.uncorrectable, third),
             (self.table_event_valid & self.table_event.uncorrectable, fourth),
             (self.happened.failed & ~failed_before, fifth),
+            (ports.any(), sixth),
         ]
         queues = []
         for i, (valid, error) in enumerate(sources):

@@ -42,6 +42,10 @@ class Slice(wiring.Component):
         The order log.
     restarting : Out(1)
         The slice forgets everything; both ends of every link have to be reset as long as this is high.
+    down : Out, a bit a port
+        The port is lost; both ends of its link have to be reset as long as this is high.
+    renewed : In, a bit a port
+        The other end of the link is being reset. Without it a port stays `down`; a port in service is lost with it.
 
     Latency and throughput
     ----------------------
@@ -78,6 +82,8 @@ class Slice(wiring.Component):
                 "memory": self._data.signature.members["memory"],
                 "log": Out(stream.Signature(log_layout())),
                 "restarting": Out(1),
+                "down": Out(params.tables.ports),
+                "renewed": In(params.tables.ports),
             }
         )
 
@@ -110,6 +116,9 @@ class Slice(wiring.Component):
                 core.may_resume[i].eq(port.may_resume),
                 port.verdict.eq(core.verdicts.payload),
                 port.drain.eq(self.restarting),
+                port.renewed.eq(self.renewed[i]),
+                self.down[i].eq(port.down),
+                reports.lost[i].eq(port.lost),
                 port.notices.valid.eq(core.messages.valid & core.messages.payload.ports[i]),
                 port.notices.payload.eq(core.messages.payload.notice),
             ]

@@ -17,10 +17,11 @@ from typing import Any
 from amaranth.lib import wiring
 
 from hw.params import Params
+from hw.params.protocol import NoteKind
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel
-from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
+from hw.rtl.fabric.layouts import NOTE, from_node_buffers, to_node_buffers
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
 from hw.tb.verilator import BUILD, COMPILED, find_verilator
@@ -129,9 +130,14 @@ def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
 
 def _describe_flits(params: Params, flit: dict[str, Any]) -> list[str]:
     """Return the places of what a link's end looks at, and the buffers at both ends."""
-    channel = flit["shape"]["fields"]["channel"]
+    fields = flit["shape"]["fields"]
+    channel, last, data = (fields[name] for name in ("channel", "last", "data"))
     lines = [f"#define FLIT_BITS {flit['width']}u", f"#define VIRTUAL_CHANNELS {len(Channel)}u"]
     lines += [f"constexpr Field FLIT_CHANNEL{{{channel['offset']}, {channel['width']}}};"]
+    lines += [f"constexpr Field FLIT_LAST{{{last['offset']}, {last['width']}}};"]
+    lines += [f"constexpr Field FLIT_NOTE{{{data['offset']}, {NOTE.size}}};"]
+    lines += [f"constexpr unsigned MESSAGE_CHANNEL = {Channel.MESSAGE.value}, NOTE_HEARTBEAT = {NoteKind.HEARTBEAT};"]
+    lines += [f"constexpr std::uint64_t HEARTBEAT_CYCLES = {params.link.heartbeat_cycles};"]
     for name, buffers in {"TO_NODE": to_node_buffers(params), "FROM_NODE": from_node_buffers(params)}.items():
         sizes = ", ".join(str(buffers.get(each, 0)) for each in Channel)
         lines += [f"constexpr unsigned {name}_BUFFERS[] = {{{sizes}}};"]

@@ -40,6 +40,10 @@ class Harness(Simulation):
         "pending": (U64, (HANDLE, NUMBER)),
         "received": (POINTER, (HANDLE, NUMBER, POINTER)),
         "clear_received": (None, (HANDLE, NUMBER)),
+        "fall_silent": (None, (HANDLE, NUMBER)),
+        "renew": (None, (HANDLE, NUMBER)),
+        "down": (ctypes.c_int, (HANDLE, NUMBER)),
+        "turned": (U64, (HANDLE, NUMBER)),
     }
 
     def __init__(
@@ -87,6 +91,25 @@ class Harness(Simulation):
     def pending(self, port: int) -> int:
         """Return how many flits of a port have not reached the node."""
         return int(self._library.harness_pending(self._harness, self._port(port)))
+
+    def fall_silent(self, port: int) -> None:
+        """From now on a requester sends nothing, not even that it is there, and takes nothing, until it is renewed."""
+        self._library.harness_fall_silent(self._harness, self._port(port))
+
+    def renew(self, port: int) -> None:
+        """Reset a requester's end of its link, until the port is reset too, which is lost with it if it was not yet.
+
+        What was queued, and what is under way, is gone.
+        """
+        self._library.harness_renew(self._harness, self._port(port))
+
+    def down(self, port: int) -> bool:
+        """Return whether a port is lost; the requester's end of its link is then held in reset."""
+        return bool(self._library.harness_down(self._harness, self._port(port)))
+
+    def turned(self, port: int) -> int:
+        """Return the cycle in which a port was lost last, or came back into service."""
+        return int(self._library.harness_turned(self._harness, self._port(port)))
 
     def received(self, port: int) -> bytes:
         """Return the flits that a requester took since the last call, `STAMP_BYTES` of cycle before each."""

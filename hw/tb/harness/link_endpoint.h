@@ -1,4 +1,5 @@
-// The requester's end of a link: sends flits against credits, and returns a credit for each that it takes.
+// The requester's end of a link: sends flits against credits, and returns a credit for each that it takes. When it has
+// nothing to send, it says now and then that it is there.
 #pragma once
 
 #include <array>
@@ -50,7 +51,7 @@ public:
             credits_[i] = TO_NODE_BUFFERS[i];
             allowed_[i] = FROM_NODE_BUFFERS[i];
         }
-        queued_ = buffered_ = 0;
+        queued_ = buffered_ = beats_ = 0;
         returning_ = 0;
     }
 
@@ -65,18 +66,44 @@ public:
         queued_ += count;
     }
 
-    // Flits that have not reached the node.
-    std::uint64_t pending() const { return queued_ + to_node_.size(); }
+    // Flits that were to be sent, and have not reached the node.
+    std::uint64_t pending() const { return queued_ + to_node_.size() - beats_; }
+
+    // From now on nothing is sent, and nothing taken, until the end is renewed.
+    void fall_silent() { silent_ = true; }
+
+    // This end is reset, until the node's has been too.
+    void renew() { renewing_ = true; }
+
+    // Whether this end is being reset, given whether the port is down.
+    bool renewing(bool down, std::uint64_t cycle) {
+        if (renewing_ && down_ && !down) renewing_ = silent_ = false;
+        if (down_ != down) turned_ = cycle;
+        down_ = down;
+        return renewing_;
+    }
+
+    // Whether the port is lost, and the cycle since which it is, or is not any more.
+    bool down() const { return down_; }
+    std::uint64_t turned() const { return turned_; }
 
     void drive(std::uint64_t cycle, bool held) {
-        if (held) reset();
+        if (held) {
+            reset();
+            spoke_ = cycle;
+        }
         if (!credits_to_node_.empty() && credits_to_node_.front().due <= cycle) {
             for (unsigned i = 0; i < VIRTUAL_CHANNELS; ++i) credits_[i] += credits_to_node_.front().item >> i & 1;
             credits_to_node_.pop();
         }
-        if (queued_) choose(cycle);
+        if (!silent_ && !held) {
+            if (queued_) choose(cycle);
+            if (HEARTBEAT_CYCLES && cycle - spoke_ >= HEARTBEAT_CYCLES && credits_[MESSAGE_CHANNEL]) beat(cycle);
+        }
         if (!to_node_.empty() && to_node_.front().due <= cycle) {
-            write_port<FLIT_BITS>(ports_.to_node_flit, to_node_.front().item.data());
+            const std::uint8_t* flit = to_node_.front().item.data();
+            if (beats_ && get(flit, FLIT_CHANNEL) == MESSAGE_CHANNEL && get(flit, FLIT_NOTE) == NOTE_HEARTBEAT) --beats_;
+            write_port<FLIT_BITS>(ports_.to_node_flit, flit);
             ports_.to_node_valid = 1;
             to_node_.pop();
         } else if (ports_.to_node_valid) {
@@ -113,7 +140,7 @@ public:
             ++buffered_;
             from_node_.pop();
         }
-        if (buffered_) take(cycle);
+        if (buffered_ && !silent_) take(cycle);
     }
 
 private:
@@ -135,9 +162,11 @@ private:
     Ring<Due<Flit>> to_node_, from_node_;
     Ring<Due<std::uint32_t>> credits_to_node_, credits_from_node_;
     std::array<std::uint32_t, VIRTUAL_CHANNELS> credits_{}, allowed_{};
-    std::uint64_t queued_ = 0, buffered_ = 0;
+    std::uint64_t queued_ = 0, buffered_ = 0, beats_ = 0;  // the last: heartbeats under way
     std::uint32_t returning_ = 0;
     unsigned turn_ = 0;
+    std::uint64_t spoke_ = 0, turned_ = 0;  // the cycles of the last flit, and of the last change of `down_`
+    bool silent_ = false, renewing_ = false, down_ = false;
 
     // The next flit, of the channels that have one and a credit in turn.
     void choose(std::uint64_t cycle) {
@@ -150,8 +179,21 @@ private:
             --credits_[channel];
             --queued_;
             turn_ = channel;
+            spoke_ = cycle;
             return;
         }
+    }
+
+    // The flit that says that somebody is there.
+    void beat(std::uint64_t cycle) {
+        Flit flit{};
+        set(flit.data(), FLIT_CHANNEL, MESSAGE_CHANNEL);
+        set(flit.data(), FLIT_NOTE, NOTE_HEARTBEAT);
+        set(flit.data(), FLIT_LAST, 1);
+        to_node_.push({cycle + latency_, flit});
+        --credits_[MESSAGE_CHANNEL];
+        ++beats_;
+        spoke_ = cycle;
     }
 
     // Credits that the node gives; it cannot give more than it has taken.

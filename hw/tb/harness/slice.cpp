@@ -15,16 +15,24 @@ public:
 
     explicit SliceSimulation(std::uint64_t seed) : Simulation(seed) {
         for (unsigned i = 0; i < PORTS; ++i) links.emplace_back(link_ports(*top_, i), i, seeds_());
+        top_->renewed = 0;
         begin();
     }
 
+    bool down(unsigned port) const { return top_->down >> port & 1; }
+
 protected:
     void drive(bool held) override {
-        for (LinkEndpoint& link : links) link.drive(cycle, held);
+        top_->renewed = 0;
+        for (unsigned i = 0; i < PORTS; ++i) {
+            const bool renewing = links[i].renewing(down(i), cycle);
+            top_->renewed |= unsigned(renewing) << i;
+            links[i].drive(cycle, held || renewing || down(i));
+        }
     }
 
     void sample(bool held) override {
-        for (LinkEndpoint& link : links) link.sample(cycle, held);
+        for (unsigned i = 0; i < PORTS; ++i) links[i].sample(cycle, held || down(i));
     }
 };
 
@@ -44,6 +52,11 @@ API void harness_send(Simulation* harness, unsigned port, unsigned channel, cons
 }
 
 API std::uint64_t harness_pending(Simulation* harness, unsigned port) { return link(harness, port).pending(); }
+
+API void harness_fall_silent(Simulation* harness, unsigned port) { link(harness, port).fall_silent(); }
+API void harness_renew(Simulation* harness, unsigned port) { link(harness, port).renew(); }
+API int harness_down(Simulation* harness, unsigned port) { return link(harness, port).down(); }
+API std::uint64_t harness_turned(Simulation* harness, unsigned port) { return link(harness, port).turned(); }
 
 // What has come; it stays where it is until it is cleared.
 API const std::uint8_t* harness_received(Simulation* harness, unsigned port, std::uint64_t* size) {

@@ -12,11 +12,12 @@ from hw.tb.bench import Bench
 from hw.tb.pace import Pace, always
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.orders import Access, Order
+from hw.tb.slice.packets import Packets
 from hw.tb.stream import Monitor
 
 
 class LinkEnd:
-    """Sends queued flits against credits, channels in turn, and takes what comes into buffers.
+    """Sends queued flits against credits, channels in turn, or that it is there, and takes what comes into buffers.
 
     - `idle`: when it sends; `backpressure`: when it takes a flit out of a buffer, and so returns a credit.
     - `listeners`: called with each flit that has come, when it is taken out.
@@ -32,6 +33,8 @@ class LinkEnd:
         )
         self._codec = bench.codec(f"links__{port}__to_node__flit")
         self._sizes, self._rooms = to_node_buffers(params), from_node_buffers(params)
+        self._heartbeat, self._quiet = params.link.heartbeat_cycles, 0
+        self._packets = Packets(params)
         rng = bench.rng(f"link {port}")
         self._willing, self._taking = idle(rng), backpressure(rng)
         self._queues: dict[Channel, deque[int]] = {}
@@ -56,6 +59,9 @@ class LinkEnd:
 
     def drive(self) -> None:
         """Send a flit, and return a credit for one that is taken."""
+        self._quiet += 1
+        if 0 < self._heartbeat <= self._quiet and not self._queues[Channel.MESSAGE]:
+            self.send(Channel.MESSAGE, self._packets.heartbeat(self._port))
         flit = self._choose() if next(self._willing) and not self.bench.in_reset else None
         self._to_node["valid"].value = flit is not None
         if flit is not None:
@@ -73,6 +79,7 @@ class LinkEnd:
         for channel, _ in zip(self._turn, Channel, strict=False):
             if self._queues.get(channel) and self._credits[channel]:
                 self._credits[channel] -= 1
+                self._quiet = 0
                 return self._queues[channel].popleft()
         return None
 

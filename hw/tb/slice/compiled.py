@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from random import Random
+from typing import NamedTuple
 
 from hw.params.commands import Command
 from hw.params.params import Params
@@ -14,6 +16,7 @@ from hw.tb.harness import Harness, Links, Memory
 from hw.tb.harness.simulation import STAMP_BYTES, Simulation
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
+from hw.tb.slice.bounds import cycles_to_nothing, cycles_to_rest
 from hw.tb.slice.latency import Surroundings, bounds
 from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
@@ -36,6 +39,21 @@ SETTLED = 1_000
 
 QUIET = 60
 """Cycles in which the log stays empty, when what was logged is in the registers and nothing more comes."""
+
+
+STEP = 10
+"""Cycles of a call while a port is being lost, which is measured."""
+
+SLACK = 1_000
+"""Cycles that an order of the administrator may take, after which it is seen that a port has been lost."""
+
+
+class Loss(NamedTuple):
+    """What the loss of a port took: cycles of silence, then to its being at rest, then until nothing was left."""
+
+    silent: int
+    rest: int
+    left: int
 
 
 def administer(harness: Simulation, command: Command) -> Status | None:
@@ -82,6 +100,8 @@ class CompiledWorld:
         self._params = params
         self._log = Codec(describe(log_layout()))
         self._turn = self.stocks = 0
+        self._silent: set[int] = set()
+        self._random = Random(seed)
 
     def _happen(self, fault: Fault) -> None:
         """Memory fails once, on one channel after the other."""
@@ -107,6 +127,70 @@ class CompiledWorld:
                 raise CheckError(f"the slice has taken nothing for {waited:,} cycles")
             asked = world.commands
             progress(min(asked, commands))
+        self._finish()
+
+    def lose_ports(self, moments: int) -> list[Loss]:
+        """At so many random moments a requester falls silent; its port is lost, its link reset. Raises CheckError."""
+        self._await_ready()
+        losses = []
+        for _ in range(moments):
+            self._run(2 * self._params.link.heartbeat_cycles)  # a port at which nobody was yet is not lost
+            for _ in range(self._random.choice([1, 4, 16, 40])):
+                self._ask()
+                self._run(self._random.randint(1, CYCLES))
+            port = self._random.randrange(self._params.tables.ports)
+            self._await_middle(port)
+            losses.append(self._lose(port))
+        self._finish()
+        return losses
+
+    def _await_middle(self, port: int) -> None:
+        """Mostly wait for a moment at which a requester sends, or gets the data of a READ; not for long."""
+        moments: list[Callable[[], bool]] = [
+            lambda: True,
+            lambda: self.harness.pending(port) > 0,
+            lambda: self.world.torn_at(port) > 0,
+        ]
+        met = self._random.choice(moments)
+        for _ in range(SLACK):
+            if met():
+                return
+            self._ask()
+            self._run(1)
+
+    def _lose(self, port: int) -> Loss:
+        """A requester falls silent, in the middle of whatever it does; the others go on."""
+        harness, params = self.harness, self._params
+        self._silent.add(port)
+        harness.fall_silent(port)
+        self.world.latencies.fall_silent(port)
+        fell_silent = harness.cycle
+        self._until(lambda: harness.down(port), params.link.silence_cycles, "is not lost")
+        lost = harness.turned(port)
+        harness.renew(port)
+        self._until(lambda: not harness.down(port), cycles_to_rest(params), "is not at rest")
+        rest = harness.turned(port)
+        self._silent.remove(port)
+        self.world.cycle = harness.cycle
+        self.world.lose_port(port)
+        self._until(lambda: not self.world.left(port), cycles_to_nothing(params), "has left something")
+        loss = Loss(lost - fell_silent, rest - lost, harness.cycle - rest)
+        if loss.rest > cycles_to_rest(params):
+            raise CheckError(f"port {port} came to rest after {loss.rest:,} cycles")
+        return loss
+
+    def _until(self, done: Callable[[], bool], limit: int, what: str) -> None:
+        """Go on until something is the case, after so many cycles at the latest."""
+        begin = self.harness.cycle
+        while not done():
+            if self.harness.cycle - begin > limit + SLACK:
+                raise CheckError(f"after {self.harness.cycle - begin:,} cycles a port {what}")
+            self._ask()
+            self._run(STEP)
+
+    def _finish(self) -> None:
+        """Wait for the ends of all commands, and compare what is left."""
+        world = self.world
         left = PATIENCE
         while world.busy and left > 0:
             self._run(CYCLES)
@@ -130,10 +214,13 @@ class CompiledWorld:
 
     def _ask(self) -> None:
         for _ in range(ASKED):
-            if sum(self.harness.pending(port) for port in range(self._params.tables.ports)) > UNDER_WAY:
+            ports = [port for port in range(self._params.tables.ports) if port not in self._silent]
+            if sum(self.harness.pending(port) for port in ports) > UNDER_WAY:
                 return
             self.world.cycle = self.harness.cycle
             for port, channel, flits in self.world.ask():
+                if port in self._silent:
+                    continue
                 size = self.harness.flit_bytes
                 packed = b"".join(flit.to_bytes(size, "little") for flit in flits)
                 self.harness.send(port, channel, packed)
@@ -202,8 +289,9 @@ class CompiledWorld:
             "parked_used": len(core.parked),
         }
         expected["status_unavailable"] += self.world.expired
+        unheard = {"status_unavailable": self.world.forgotten}  # a port may have refused some before it was lost
         for name, count in found.items():
-            if count != expected[name]:
+            if not 0 <= count - expected[name] <= unheard.get(name, 0):
                 raise CheckError(f"the register of {name} reads {count}, expected {expected[name]}")
 
 

@@ -1,6 +1,7 @@
 """How long a command takes on a slice: the bounds of docs/slice.md, and the longest seen beside each."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -149,7 +150,7 @@ class Latencies:
         first = next((each for each in mine if each.taken is None), life)
         taken = [each for each in mine if each.taken is not None]
         if crowded(self.params, len(taken), sum(each.opcode is Opcode.READ for each in taken)):
-            self._crowded[port] = cycle
+            self._crowded[port] = max(cycle, self._crowded.get(port, 0))
             self.crowds += 1
         if first is life or life.taken is not None:
             self._see(Span.TURN, port, max(life.asked, self._front.get(port, 0)), cycle)
@@ -179,6 +180,15 @@ class Latencies:
             self._front[port] = max(cycle, self._front.get(port, 0))
         else:
             self._see(Span.ANSWER, port, life.ended, cycle)
+
+    def fall_silent(self, port: int) -> None:
+        """The requester of a port takes and gives nothing: nothing of the port is counted."""
+        self._crowded[port] = sys.maxsize
+
+    def lose(self, port: int, cycle: int) -> None:
+        """A port has been lost, and is there again."""
+        self._lives = {name: life for name, life in self._lives.items() if name[0].port != port}
+        self._crowded[port] = self._front[port] = cycle
 
     def _see(self, span: Span, port: int, begin: int, end: int) -> None:
         if self._crowded.get(port, -1) < begin:

@@ -7,7 +7,7 @@ from typing import Any
 from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
-from hw.params.protocol import KEY_BYTES, Handle, RingId, SlotId, Status
+from hw.params.protocol import KEY_BYTES, Handle, NoteKind, RingId, SlotId, Status
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import (
     COMMAND,
@@ -98,7 +98,11 @@ class Packets:
 
     def loss(self, ring: RingId) -> list[int]:
         """The MESSAGE flit that says that a ring is lost."""
-        return self._packet(Channel.MESSAGE, ring, 0, b"\0")
+        return self._packet(Channel.MESSAGE, ring, 0, bytes([NoteKind.LOST]))
+
+    def heartbeat(self, port: int) -> list[int]:
+        """The MESSAGE flit that says that a requester is there."""
+        return self._packet(Channel.MESSAGE, RingId(port, 0), 0, bytes([NoteKind.HEARTBEAT]))
 
     def channel(self, flit: int) -> Channel:
         """Which channel a flit is of."""

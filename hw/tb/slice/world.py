@@ -65,7 +65,9 @@ class World:
     - `coverage`: what the commands have met.
     - `cycle`: of what is asked or said next, where somebody counts them; `latencies`: from one to another of these;
       `aftermath`: of lost rings; `around`: how late the requesters and memory may be.
-    - `expired`: commands refused because their ring was bound anew.
+    - `expired`: commands refused because their ring was bound anew; `forgotten`: commands that a lost port had not
+      given to the core; `cut`: WRITEs that ended with their port, some of their data taken; `torn`: READs of which it
+      brought some data.
     - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
 
@@ -87,7 +89,7 @@ class World:
         self.around = Surroundings(flit=0, memory=0)
         self.latencies = Latencies(params)
         self.aftermath = Aftermath(params, self.follower.slice.core)
-        self.commands = self.compared = self.placed = self.expired = 0
+        self.commands = self.compared = self.placed = self.expired = self.forgotten = self.cut = self.torn = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
         self._happen_to = happen
@@ -135,6 +137,45 @@ class World:
         self._happen_to(move.fault)
         return []
 
+    def lose_port(self, port: int) -> None:
+        """A port has been lost, is at rest, and works again: what it had is gone, and what it owed does not come.
+
+        Raises CheckError if the core still has a command of it.
+        """
+        core = self.follower.slice.core
+        self.latencies.lose(port, self.cycle)
+        self.torn += self.torn_at(port)
+        for name in [each for each in self._sent if each[0].port == port]:
+            sent = self._sent[name]
+            if name in core.outstanding:
+                raise CheckError(f"port {port} is at rest, but the core has {sent.command} of {name}")
+            self._gone(name)
+            if not sent.logged:
+                self.forgotten += 1
+                self.traffic.heard([Completion(name[0], sent.tag, Status.UNAVAILABLE)])
+        for channel in Channel:
+            self._parts.pop((port, channel), None)
+        self.told[port].compare(0)
+        self.told[port] = Told()
+        if isinstance(self.traffic, Traffic):
+            self.traffic.lose_port(port)
+
+    def torn_at(self, port: int) -> int:
+        """How many READs of a port have brought some of their data, but not all."""
+        return sum(
+            ring.port == port and bool(sent.beats) and not sent.brought for (ring, _), sent in self._sent.items()
+        )
+
+    def left(self, port: int) -> list[str]:
+        """What there still is of the lost rings of a port."""
+        core = self.follower.slice.core
+        lost = {ring.id for ring in core.rings.values() if ring.lost and ring.id.port == port}
+        left = [f"pins of {ring}" for ring in lost if len(core.rings[ring].pins)]
+        left += [f"session {slot}" for slot, session in core.sessions.items() if session.ring.id in lost]
+        left += [f"{name} is outstanding" for name in core.outstanding if name[0] in lost]
+        writing = (frame for frame in core.frames if frame.state is FrameState.WRITING)
+        return left + [f"frame {frame.index}" for frame in writing if self.follower.slice.dead(frame.index)]
+
     def order(self) -> Command | None:
         """The administrator's next command; it is to be asked for before the next is."""
         if self._order is not None or not self._orders:
@@ -176,6 +217,8 @@ class World:
                 self.latencies.take(name, self.cycle)
         op = self.follower.follow(entry)
         self.aftermath.follow(op, self.cycle, self.around)
+        if isinstance(op, Taken) and isinstance(op.command, c.Write) and op.item and self._is_cut(op.ring):
+            self.cut += 1
         if isinstance(op, Taken) and op.ring != REGISTERS:
             self._taken(op)
         elif isinstance(op, ReadDone):
@@ -184,6 +227,10 @@ class World:
             self._fresh.add(op.frame)
         elif op == Step(Hand.PARKED, entry["slot"]):
             self._started(name)
+
+    def _is_cut(self, ring: RingId) -> bool:
+        """Whether a ring is lost."""
+        return ring != REGISTERS and self.follower.slice.core.rings[ring].lost
 
     def _cover(self, name: Name) -> None:
         """Count the bin of a command that is about to be executed."""

@@ -732,6 +732,7 @@ enum kvnode_error_kind {
     KVNODE_ERROR_KIND_CRC = 5, /* the CRC32C to seal did not match the bytes accepted */
     KVNODE_ERROR_KIND_LOST = 6, /* a ring was lost */
     KVNODE_ERROR_KIND_TABLE_ECC = 7, /* a word of another table had more than one bit wrong; no command is taken until a restart */
+    KVNODE_ERROR_KIND_LINK = 8, /* a port was lost: nothing came over its link for too long, or its other end was reset */
 };
 
 enum kvnode_bound {

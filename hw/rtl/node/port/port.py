@@ -1,21 +1,25 @@
 """A port: the node's end of a link, and the commands, data and answers of its requester, and what it is told."""
 
-from amaranth import Module, Mux, Signal
+from typing import Any
+
+from amaranth import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.params.protocol import PORT_BITS, RING_BITS
+from hw.params.protocol import PORT_BITS, RING_BITS, NoteKind
 from hw.rtl.fabric import Channel, Receiver, Transmitter, link
-from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
+from hw.rtl.fabric.layouts import NOTE, from_node_buffers, to_node_buffers
 from hw.rtl.layouts import beat_layout
 from hw.rtl.node.data.layouts import read_beat_layout, write_segment_layout
 from hw.rtl.node.layouts import NOTICE, Kind, operation_layout, verdict_layout
 from hw.rtl.node.port.answers import Answers
 from hw.rtl.node.port.arrivals import Arrivals
+from hw.rtl.node.port.loss import Loss
 from hw.rtl.node.port.messages import Messages
 from hw.rtl.node.port.mover import Mover
 from hw.rtl.node.port.reader import CommandReader
+from hw.rtl.node.port.watch import Watch
 from hw.rtl.shared import shared
 
 
@@ -46,13 +50,19 @@ class Port(wiring.Component):
     notices : In, stream of `NOTICE`, always ready
         As of `Messages`.
     losses : Out, stream of ring numbers
-        Rings that the requester has lost.
+        Rings that the requester has lost; all of them when the port is lost.
+    renewed : In(1)
+        The other end of the link is reset: by itself, which is a loss of the port, or because the port is `down`.
+    lost : Out(1)
+        The port is lost, in this cycle.
+    down : Out(1)
+        The port has been lost: both ends of the link are to be reset as long as this is high.
     refused : Out(1)
         A command has expired, for one cycle: answered UNAVAILABLE, here.
     moving : Out(1)
         Write data that the core has decided of is still here.
     drain : In(1)
-        Take the data of READs, and send none.
+        The slice restarts: take the data of READs, and send none.
 
     Latency and throughput
     ----------------------
@@ -67,11 +77,12 @@ class Port(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets everything; both ends of the link have to be reset.
+    Reset forgets everything; both ends of the link have to be reset. So does the loss of the port, once it is at rest:
+    until then it takes verdicts and data of READs, throws them away, and moves the data that the core has accepted.
 
     Invariants
     ----------
-    Part of 4 and 10.
+    Part of 4, 10 and 11.
 
     Counters
     --------
@@ -98,6 +109,9 @@ class Port(wiring.Component):
                 "resumed": In(1),
                 "stays": In(1),
                 "may_resume": Out(1),
+                "renewed": In(1),
+                "lost": Out(1),
+                "down": Out(1),
                 "refused": Out(1),
                 "moving": Out(1),
                 "drain": In(1),
@@ -108,13 +122,18 @@ class Port(wiring.Component):
         m = Module()
         params = self._params
         buffers = to_node_buffers(params)
-        m.submodules.receiver = receiver = Receiver(params, buffers)
-        m.submodules.transmitter = transmitter = Transmitter(params, from_node_buffers(params))
-        m.submodules.reader = reader = CommandReader(params)
-        m.submodules.arrivals = arrivals = Arrivals(params, buffer=buffers[Channel.DATA])
-        m.submodules.mover = mover = Mover(params)
-        m.submodules.answers = answers = Answers(params)
-        m.submodules.messages = messages = Messages(params)
+        m.submodules.loss = loss = Loss(params)
+        renew: Any = ResetInserter(loss.renew)
+        receiver, transmitter = Receiver(params, buffers), Transmitter(params, from_node_buffers(params))
+        reader, arrivals = CommandReader(params), Arrivals(params, buffer=buffers[Channel.DATA])
+        mover, answers, messages = Mover(params), Answers(params), Messages(params)
+        m.submodules.receiver = renew(receiver)
+        m.submodules.transmitter = ResetInserter(self.down)(transmitter)  # which takes everything, and sends nothing
+        m.submodules.reader = renew(reader)
+        m.submodules.arrivals = renew(arrivals)
+        m.submodules.mover = renew(mover)
+        m.submodules.answers = renew(answers)
+        m.submodules.messages = renew(messages)
         wiring.connect(m, transmitter.lane, wiring.flipped(self.link.from_node))
         wiring.connect(m, receiver.request, reader.requests)
         wiring.connect(m, reader.operations, wiring.flipped(self.operations))
@@ -127,10 +146,9 @@ class Port(wiring.Component):
         wiring.connect(m, wiring.flipped(self.notices), messages.notices)
 
         # Data is put into shape on its way into the buffer.
-        known = Signal()
         arriving, flit = Signal(), self.link.to_node.flit
         m.d.comb += [
-            receiver.lane.valid.eq(self.link.to_node.valid),
+            receiver.lane.valid.eq(self.link.to_node.valid & ~self.down),
             arriving.eq(receiver.taken),
             arrivals.valid.eq(arriving & (flit.channel == Channel.DATA)),
             receiver.lane.flit.eq(flit),
@@ -158,27 +176,48 @@ class Port(wiring.Component):
             reader.verdict_valid.eq(self.verdict_valid),
             reader.verdict.eq(self.verdict),
             self.expired.eq(reader.expired),
-            known.eq(receiver.message.payload.ring < params.tables.rings_per_port),
-            self.losses.valid.eq(receiver.message.valid & known),
-            self.losses.payload.eq(receiver.message.payload.ring),
-            receiver.message.ready.eq(self.losses.ready | ~known),
         ]
-        self._answer(m, reader, answers)
+        ended = self._answer(m, reader, answers)
+        self._lose(m, loss, receiver)
 
         sent, read = transmitter.data.payload, self.read_beats.payload
         m.d.comb += [
             transmitter.data.valid.eq(self.read_beats.valid & ~self.drain),
             self.read_beats.ready.eq(transmitter.data.ready | self.drain),
-            self.refused.eq(reader.refusals.valid & reader.refusals.ready),
+            self.refused.eq(reader.refusals.valid & reader.refusals.ready & ~self.down),
             self.moving.eq(mover.moving),
+            reader.lost.eq(self.down),
+            reader.told.eq(loss.told),
+            loss.resting.eq(reader.idle & ended & ~mover.moving),
         ]
         m.d.comb += [sent.ring.eq(read.stamp.ring), sent.port.eq(self.number)]
         shared = ("tag", "segment", "end", "ok", "crc", "data", "count", "last")
         m.d.comb += [sent[name].eq(read[name]) for name in shared]
         return m
 
-    def _answer(self, m: Module, reader: CommandReader, answers: Answers) -> None:
-        """Verdicts become answers, but for what is no end of a command and no key; keep the number of those owed."""
+    def _lose(self, m: Module, loss: Loss, receiver: Receiver) -> None:
+        """What the requester says of its rings; and the port, when it says nothing any more."""
+        m.submodules.watch = watch = Watch(self._params)
+        message, note, lost = receiver.message, Signal(NOTE), Signal()
+        m.d.comb += [
+            note.eq(message.payload.data),
+            lost.eq((note.kind == NoteKind.LOST) & (message.payload.ring < self._params.tables.rings_per_port)),
+            loss.asked.valid.eq(message.valid & lost),
+            loss.asked.payload.eq(message.payload.ring),
+            message.ready.eq(loss.asked.ready | ~lost),
+            watch.heard.eq(self.link.to_node.valid),
+            watch.waiting.eq(message.valid | self.drain),
+            watch.down.eq(self.down),
+            loss.silent.eq(watch.silent),
+            loss.renewed.eq(self.renewed),
+            loss.hold.eq(self.drain),
+            self.lost.eq(loss.lost),
+            self.down.eq(loss.down),
+        ]
+        wiring.connect(m, loss.losses, wiring.flipped(self.losses))
+
+    def _answer(self, m: Module, reader: CommandReader, answers: Answers) -> Value:
+        """Verdicts become answers, but for what is no end of a command and no key; return whether all have left."""
         verdict, answer = self.verdict, answers.answers.payload
         response, is_lookup = answer.response, verdict.kind == Kind.LOOKUP
         told = Signal()
@@ -214,3 +253,6 @@ class Port(wiring.Component):
         m.d.comb += reader.room.eq(most - owed)
         begun = asked_one + refused_lookup + (told & is_lookup) + self.resumed
         m.d.sync += owed.eq(owed + begun - quiet - self.stays - answers.left)
+        parked = Signal(range(self._params.tables.parked_reads + 1))
+        m.d.sync += parked.eq(parked + (self.verdict_valid & verdict.parked) + self.stays - self.resumed)
+        return (owed == 0) & (parked == 0)

@@ -53,6 +53,12 @@ class CommandReader(wiring.Component):
         A READ that was parked is under way again, or still has to wait.
     may_resume : Out(1)
         There is a place in the data path for one.
+    lost : In(1)
+        The port is lost: what the core has not begun is forgotten, what it has begun is ended.
+    told : In(1)
+        The core knows that the rings of the port are lost.
+    idle : Out(1)
+        No command is in hand, and no READ under way.
 
     Latency and throughput
     ----------------------
@@ -71,6 +77,11 @@ class CommandReader(wiring.Component):
     and a packet that ends before its command, are malformed (INVALID), flits behind it are dropped. A LOOKUP with more
     keys than it says is cut; with fewer, its last key is the last one there is. A packet that the buffer does not hold
     is malformed, or cut. Data of a WRITE that is refused is dropped, segment by segment.
+
+    A loss of the port withdraws what is offered, but for the further keys of a LOOKUP, which are all here. A WRITE of
+    which the core has taken a segment is offered once more, with whatever data, when the core is `told`: it ends
+    UNAVAILABLE. Segments that the core has accepted go on, all others stay, and nothing is read: the port has to be
+    reset when it is at rest.
 
     Invariants
     ----------
@@ -102,6 +113,9 @@ class CommandReader(wiring.Component):
                 "resumed": In(1),
                 "stays": In(1),
                 "may_resume": Out(1),
+                "lost": In(1),
+                "told": In(1),
+                "idle": Out(1),
             }
         )
 
@@ -185,8 +199,8 @@ class CommandReader(wiring.Component):
                     else:
                         m.next = then
 
-        with m.FSM():
-            with m.State("HEAD"), m.If(self.requests.valid & whole):
+        with m.FSM() as machine:
+            with m.State("HEAD"), m.If(self.requests.valid & whole & ~self.lost):
                 m.d.comb += self.requests.ready.eq(1)
                 m.d.sync += [
                     words[part].eq(flit.data),
@@ -204,7 +218,9 @@ class CommandReader(wiring.Component):
 
             with m.State("COMMAND"):
                 m.d.sync += [left.eq(total), answered.eq(0)]
-                with m.If(write & ~short & (command.length != 0)):
+                with m.If(self.lost):
+                    m.next = "HEAD"
+                with m.Elif(write & ~short & (command.length != 0)):
                     m.next = "SEGMENT"
                 with m.Elif(lookup & ~no_keys & (self.room < command.count)):
                     m.next = "COMMAND"
@@ -223,7 +239,7 @@ class CommandReader(wiring.Component):
 
             with m.State("KEYS"):
                 m.d.comb += [
-                    self.operations.valid.eq(1),
+                    self.operations.valid.eq(~self.lost | (item != 0)),
                     op.key.eq(flit.data.word_select(lane, KEY_BITS)),
                     op.last.eq(last_key),
                 ]
@@ -236,19 +252,26 @@ class CommandReader(wiring.Component):
                         m.next = "ANSWERED"
                     with m.If(self.expired & (item == 0)):
                         m.next = "REFUSE"
+                with m.If(self.lost & (item == 0)):
+                    m.next = "HEAD"
 
             with m.State("ANSWERED"), m.If(answered):
                 end()
 
             with m.State("SEGMENT"):
-                m.d.comb += [
-                    self.operations.valid.eq(self.segments.valid & self.moves.ready & (self.room != 0)),
-                    op.segment.eq(segment),
-                    op.malformed.eq(segment[ITEM_BITS:].any()),
-                    op.length.eq(arrived.length),
-                    op.crc.eq(arrived.crc),
-                    op.last.eq(left == 1),
-                ]
+                with m.If(self.lost):
+                    m.d.comb += self.operations.valid.eq((item != 0) & self.told & (self.room != 0))
+                    with m.If(item == 0):
+                        m.next = "HEAD"
+                with m.Else():
+                    m.d.comb += [
+                        self.operations.valid.eq(self.segments.valid & self.moves.ready & (self.room != 0)),
+                        op.segment.eq(segment),
+                        op.malformed.eq(segment[ITEM_BITS:].any()),
+                        op.length.eq(arrived.length),
+                        op.crc.eq(arrived.crc),
+                        op.last.eq(left == 1),
+                    ]
                 with m.If(taken):
                     m.next = "VERDICT"
                     with m.If(self.expired):
@@ -256,9 +279,9 @@ class CommandReader(wiring.Component):
 
             with m.State("VERDICT"), m.If(self.verdict_valid & (self.verdict.kind == Kind.WRITE)):
                 m.d.comb += [
-                    self.moves.valid.eq(1),
                     move.keep.eq(self.verdict.status == Status.OK),
-                    self.segments.ready.eq(1),
+                    self.moves.valid.eq(move.keep | ~self.lost),
+                    self.segments.ready.eq(move.keep | ~self.lost),
                 ]
                 m.d.sync += [left.eq(left - 1), item.eq(item + 1)]
                 with m.If(left == 1):
@@ -269,10 +292,16 @@ class CommandReader(wiring.Component):
                     m.next = "SEGMENT"
 
             with m.State("DROP"):
-                drop(then="end")
+                with m.If(self.lost):
+                    m.next = "HEAD"
+                with m.Else():
+                    drop(then="end")
 
             with m.State("EXPIRED"):
-                drop(then="REFUSE")
+                with m.If(self.lost):
+                    m.next = "REFUSE"
+                with m.Else():
+                    drop(then="REFUSE")
 
             with m.State("REFUSE"):
                 m.d.comb += self.refusals.valid.eq(1)
@@ -281,8 +310,9 @@ class CommandReader(wiring.Component):
 
             with m.State("SKIP"):
                 m.d.comb += self.requests.ready.eq(1)
-                with m.If(self.requests.valid & flit.last):
+                with m.If((self.requests.valid & flit.last) | self.lost):
                     m.next = "HEAD"
+        m.d.comb += self.idle.eq(machine.ongoing("HEAD") & (reading == 0))
 
         # A ring that this port does not have must not be taken for one of the next port.
         with m.If(ring >= params.tables.rings_per_port):
