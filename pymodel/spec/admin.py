@@ -25,17 +25,14 @@ def bind(core: Core, ring: Ring, op: Taken, command: c.Bind, result: Completion)
 
 
 def set_partition(core: Core, ring: Ring, op: Taken, command: c.SetPartition, result: Completion) -> bool:
-    """Configure a partition. A quota may fall below use; the pool changes only while no frame is used.
-
-    Isolated, a partition has the pool of its number, and stays public while frames are used: readers may hold them.
-    """
+    """Configure a partition. A quota may fall below use; the pool changes only while no frame is used."""
     partition = core.partitions[command.partition]
     pool = core.pools[command.pool]
     frames = len(pool.frames)
     others = sum(p.guarantee for p in core.partitions if p.pool is pool and p is not partition)
     require(command.guarantee <= command.quota <= frames, Status.RANGE)
     require(others + command.guarantee <= frames, Status.RANGE)
-    if core.params.strict:
+    if core.params.strict:  # a pool each, and public as long as readers may hold frames
         require(command.pool == command.partition, Status.RANGE)
         require(command.public or not partition.public or partition.used == 0, Status.PENDING)
     if partition.pool is not pool:

@@ -129,6 +129,7 @@ LATE_WRITE = """            write.en.eq(self.write & self.enable.replicate(self.
 """
 
 MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
+    "sets are anybody's": (cam._home_set, "exact_log2(params.shares)", "0", "isolated", "random_traffic"),
     "tie to the highest bank": (selection.CamSelection, "if j < i else", "if j > i else", "tiny", "random_traffic"),
     "a tag bit not compared": (
         entry.EntryFormat,
@@ -217,6 +218,7 @@ NIGHTLY = (
     "single error in a frame hides the hit",
     "frame with a double error hits",
     "READ writes",
+    "sets are anybody's",
 )
 
 

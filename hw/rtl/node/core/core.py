@@ -166,9 +166,6 @@ class Core(wiring.Component):
             t.replacement.clock.rewind_partition.eq(t.op.partition),
         ]
 
-        if self._params.strict:
-            m.d.comb += t.replacement.frozen.eq(t.public.bit_select(t.ring.partition, 1))
-
         internal.find_pins(m, t)
         with m.FSM():
             with m.State("IDLE"):

@@ -191,6 +191,8 @@ class Tables:
             self.parking.share.eq(self.share),
             self.fences.share.eq(self.share),
         ]
+        if self.params.strict:
+            m.d.comb += self.replacement.frozen.eq(self.public.bit_select(self.ring.partition, 1))
 
     def _fetch(self) -> None:
         """Two cycles from the SRAM to `frame`, for the sake of the decoder.
