@@ -84,6 +84,7 @@ def follow(params: Params, seed: int, commands: int) -> list[World]:
         world.harness.close()
         worlds.append(world.world)
     assert sum(each.placed for each in worlds), "no block was looked for in memory"
+    assert sum(each.compared for each in worlds), "no bytes were compared"
     return worlds
 
 

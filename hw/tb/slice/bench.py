@@ -108,6 +108,8 @@ class SliceBench(Bench):
             left -= 1
         await self.cycles(SETTLED)
         self.world.finish()
+        if not self.world.compared:
+            raise CheckError("no bytes were compared")
         self.finished.observe("finished")
 
 

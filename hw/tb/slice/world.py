@@ -395,8 +395,6 @@ class World:
             raise CheckError(f"never completed: {list(self._sent.items())[:3]}")
         if self.busy:
             raise CheckError(f"never ordered: {self._order or self._orders[0]}")
-        if not self.compared:
-            raise CheckError("no bytes were compared")
         for told in self.told:
             told.compare(self.params.link.messages)
         left = list(self.follower.slice.core.outstanding)
