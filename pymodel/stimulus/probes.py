@@ -92,17 +92,21 @@ class ProbingTraffic(Traffic):
             c.Alloc(block.model, block.key, block.bound, mine),
             c.Drop(block.model, block.key),
         )
-        weights = (4, 4, 1, 1, 4, 4, 1)
-        return self._anybody(block.ring), self._random.choices(commands, weights)[0]
+        # What only the owner may do is cheap to ask for as anybody else.
+        ring = self._anybody(block.ring)
+        costly = 1 if ring == block.ring else 4
+        return ring, self._random.choices(commands, (4, 4, costly, costly, 4, 4, 1))[0]
 
     def _happens_to_session(self, session: Open) -> tuple[RingId, Command] | None:
-        """Somebody asks for it, its FENCE is answered, it is closed; or nothing."""
+        """Somebody asks for it, its FENCE is answered, it is closed, now and then its ring is lost; or nothing."""
         chosen = self._random.randrange(8)
         if chosen == 0:
             return session.ring, c.CloseSession(session.name)
         if chosen <= 2:
             writes = session.accepted + sum(self._under_way(session.ring, session.name))
             return session.ring, c.AnswerFence(session.name, writes + self._random.randrange(2))
+        if chosen == 3 and self._chance(0.3):
+            return self._admin(), c.Bind(session.ring, session.partition)
         same = [ring for ring, to in self._bindings.items() if to == session.partition and ring != session.ring]
         ring = self._any(same)
         return None if ring is None or chosen == 3 else (ring, c.Migrate(session.name))
@@ -118,4 +122,5 @@ class ProbingTraffic(Traffic):
             c.AnswerFence(name, session.accepted),
             c.Unpin(pin),
         )
-        return self._anybody(session.ring), self._random.choices(commands, (1.5, 4, 3, 1))[0]
+        ring = self._anybody(session.ring)
+        return ring, self._random.choices(commands, (1 if ring == session.ring else 5, 4, 3, 1))[0]
