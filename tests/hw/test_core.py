@@ -18,7 +18,7 @@ from hw.rtl.node.core import Core, allocation, blocks, control, core, emission, 
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import Script, Story, Turn, World
+from hw.tb.core.world import Moves, Script, Story, Turn, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -69,7 +69,7 @@ Disturb = Callable[[SimulatorContext, World], None]
 
 
 def play(
-    params: Params, seed: int = 0, moves: int = 0, script: Script | None = None, disturb: Disturb | None = None
+    params: Params, seed: int = 0, moves: int = 0, script: Moves | None = None, disturb: Disturb | None = None
 ) -> World:
     """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
     dut = Core(params)

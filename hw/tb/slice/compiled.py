@@ -8,7 +8,7 @@ from hw.params.params import Params
 from hw.params.protocol import FrameState, Status
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
-from hw.tb.core.world import Script
+from hw.tb.core.world import Moves
 from hw.tb.harness import Harness, Links, Memory
 from hw.tb.harness.simulation import STAMP_BYTES, Simulation
 from hw.tb.payload import Codec
@@ -66,7 +66,7 @@ class CompiledWorld:
         memory: Memory | None = None,
         links: Links | None = None,
         emission: Emission | None = None,
-        script: Script | None = None,
+        script: Moves | None = None,
     ) -> None:
         self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
         self.world = World(params, seed, script=script, happen=self._happen)
@@ -85,12 +85,12 @@ class CompiledWorld:
     def play(self, commands: int, progress: Callable[[int], None] = lambda done: None) -> None:
         """Send so many commands, and wait for their ends. Raises CheckError.
 
-        A script is told to its end, with so many commands.
+        What the traffic has to say may be over before.
         """
         world = self.world
         self._await_ready()
         asked = waited = 0
-        while world.commands < commands:
+        while world.commands < commands and not world.traffic.over:
             self._ask()
             self._run(CYCLES)
             waited = waited + CYCLES if world.commands == asked else 0

@@ -18,7 +18,7 @@ from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
 from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
-from hw.tb.core.world import NOT_OURS, Script
+from hw.tb.core.world import NOT_OURS, Moves
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.messages import Told
 from hw.tb.slice.packets import Answer, Beat, Packets
@@ -78,12 +78,12 @@ class World:
         params: Params,
         seed: int,
         *,
-        script: Script | None = None,
+        script: Moves | None = None,
         happen: Callable[[Fault], None] = lambda fault: None,
     ) -> None:
         self.params = params
         self.packets = Packets(params)
-        self.traffic = script or Traffic(params, seed, without=NOT_OURS)
+        self.traffic: Moves = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage: Counter[Bin] = Counter()
