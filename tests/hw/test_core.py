@@ -1,6 +1,6 @@
 """The core of a slice: its bench, and the mutants that the same traffic must find."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from typing import Any
 
 import google_crc32c
@@ -69,9 +69,17 @@ Disturb = Callable[[SimulatorContext, World], None]
 
 
 def play(
-    params: Params, seed: int = 0, moves: int = 0, script: Moves | None = None, disturb: Disturb | None = None
+    params: Params,
+    seed: int = 0,
+    moves: int = 0,
+    script: Moves | None = None,
+    disturb: Disturb | None = None,
+    held_up: Container[int] = (),
 ) -> World:
-    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
+    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler.
+
+    The ports in `held_up` have no place for READs that were parked.
+    """
     dut = Core(params)
     operations, verdicts, log, notices = (
         Codec(describe(layout))
@@ -81,7 +89,6 @@ def play(
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
         ctx.set(dut.diagonals, diagonals(params))
-        ctx.set(dut.may_resume, (1 << params.tables.ports) - 1)
         ctx.set(dut.verdicts.ready, 1)
         ctx.set(dut.log.ready, 1)
         await ctx.tick().until(dut.ready)
@@ -104,6 +111,7 @@ def play(
                 world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
             if ctx.get(dut.messages.valid):
                 world.told(notices.unpack(ctx.get(dut.messages.payload.as_value())))
+            ctx.set(dut.may_resume, sum((port not in held_up) << port for port in range(params.tables.ports)))
             if disturb is not None:
                 disturb(ctx, world)
             await ctx.tick()
@@ -215,10 +223,12 @@ def told() -> Story:
 class Telling(Script):
     """A story that waits for everything but its READs."""
 
+    skips: tuple[type[c.Command], ...] = (c.Read,)
+
     def next(self) -> Submit | Happen | None:
         """The next command."""
         move = super().next()
-        if isinstance(move, Submit) and isinstance(move.command, c.Read):
+        if isinstance(move, Submit) and isinstance(move.command, self.skips):
             self.heard([c.Completion(move.ring, move.tag)])
         return move
 

@@ -13,6 +13,7 @@ from hw.params.commands import Command, Completion, Message
 from hw.params.params import Params
 from hw.params.protocol import KEY_BITS, REGISTERS, ModelState, RingId, Status
 from hw.tb.migrations.ledger import Asked, Block, Ledger
+from hw.tb.scoreboard import CheckError
 from pymodel.stimulus.traffic import Fault, Happen, Submit
 
 RINGS = (RingId(0, 0), RingId(1, 0))
@@ -21,6 +22,9 @@ UNDER_WAY = 12
 
 BLOCKS = 4
 """Blocks that are alive at a time, sealed or not."""
+
+PATIENCE = 500
+"""Moves in which a migration has to end."""
 
 DOUBTED = 12
 """Rounds in which a write that fails must have been met."""
@@ -43,6 +47,7 @@ class Round:
     asked: bool = False
     fenced: bool = False
     misled: bool = False
+    moves: int = 0
     ended: bool = False
 
 
@@ -140,6 +145,9 @@ class Migrations:
         """One of the two rings does something, or the migration goes on."""
         ledger, this = self.ledger, self._round
         assert ledger.ring is not None and ledger.session is not None
+        this.moves += 1
+        if this.moves > PATIENCE:
+            raise CheckError(f"the migration of {ledger.session} does not end: {this}")
         here = ledger.ring
         there = RINGS[RINGS[0] == here]
         if not this.asked:
@@ -155,7 +163,7 @@ class Migrations:
             return self._stray(there)
         return self._own(here)
 
-    def _answer(self, ring: RingId) -> Submit | Happen | None:
+    def _answer(self, ring: RingId) -> Submit | Happen | None:  # noqa: PLR0911 (one a fate)
         """Answer the fence, or what is done instead."""
         ledger, this = self.ledger, self._round
         assert ledger.session is not None
@@ -216,7 +224,7 @@ class Migrations:
         self._sent[block] += segments
         return c.Write(block.handle, first, block.data[first * size : (first + segments) * size])
 
-    def _own(self, ring: RingId) -> Submit | None:
+    def _own(self, ring: RingId) -> Submit | None:  # noqa: PLR0911 (one a command)
         """The ring that has the session stores blocks, and reads them; once it has answered its fence, it waits."""
         ledger = self.ledger
         assert ledger.session is not None

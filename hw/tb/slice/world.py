@@ -45,7 +45,7 @@ class Sent:
     """A command on its way, and all that is known of it.
 
     - `tag`: the one that the traffic knows it by.
-    - `bindings`: how often its ring had been bound when it was sent.
+    - `number`: which it is of those sent over links; `bindings`: how often its ring had been bound then.
     - `owed`: answers that the specification gives; `given`: those that the slice has given.
     - `beats`: what a READ has brought, `stored`: the segments that it is to bring; `brought`: it has brought all.
     - `ended`: how it has ended.
@@ -53,6 +53,7 @@ class Sent:
 
     command: Command
     tag: int
+    number: int
     bindings: int
     logged: bool = False
     owed: deque[Answer] = field(default_factory=deque)
@@ -90,6 +91,7 @@ class World:
         self.commands = self.compared = self.placed = self.expired = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
+        self._overtaken: Counter[int] = Counter()
         self._happen_to = happen
         self._tags: Counter[RingId] = Counter()
         self._sent: dict[Name, Sent] = {}
@@ -114,7 +116,7 @@ class World:
             self._orders.append(Submit(REGISTERS, move.tag, command))
             return []
         name = move.ring, self._tag(move.ring)
-        self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
+        self._sent[name] = Sent(command, move.tag, self.commands, self._bindings[move.ring])
         self.follower.commands[name] = command
         data = self.packets.data(*name, command)
         packets = [(move.ring.port, Channel.REQUEST, self.packets.requests(*name, command))]
@@ -207,6 +209,9 @@ class World:
         if name not in self._sent:
             raise CheckError(f"{op.command} of {name} is in the log, but was answered before or never sent")
         sent = self._sent[name]
+        if sent.number < self._overtaken[op.ring.port]:
+            raise CheckError(f"{op.command} of {name} is in the log behind what its port was sent later")
+        self._overtaken[op.ring.port] = sent.number
         sent.logged = True
         self._started(name)
         self._settle(name)
