@@ -195,6 +195,18 @@ def kept(ring: RingId, key: int, model: int = 0) -> Generator[Turn, c.Completion
     return handle
 
 
+def afresh() -> Generator[Turn, c.Completion, None]:
+    """Service for RING and OTHER, which are bound anew: nothing of theirs is left, but for a block under key 7."""
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(0, quota=small().pools[0].frames)
+    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    for ring in (RING, OTHER):
+        while (yield REGISTERS, c.Bind(ring, 0)).status is Status.PENDING:
+            pass
+    yield RING, c.Drop(0, 7)
+    yield from kept(RING, 7)
+
+
 def told() -> Story:
     """Blocks of a public partition come and go in every way, and those of a private one; then all that could read."""
     yield REGISTERS, c.SetEpoch(99)
