@@ -74,6 +74,7 @@ def play(
     moves: int = 0,
     script: Moves | None = None,
     disturb: Disturb | None = None,
+    *,
     held_up: Container[int] = (),
 ) -> World:
     """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler.
@@ -195,14 +196,21 @@ def kept(ring: RingId, key: int, model: int = 0) -> Generator[Turn, c.Completion
     return handle
 
 
+def bound(ring: RingId) -> Generator[Turn, c.Completion, None]:
+    """A ring is bound, once nothing of its past is left."""
+    for _ in range(100):
+        if (yield REGISTERS, c.Bind(ring, 0)).status is Status.OK:
+            return
+    raise CheckError(f"something of {ring} is left for ever")
+
+
 def afresh() -> Generator[Turn, c.Completion, None]:
     """Service for RING and OTHER, which are bound anew: nothing of theirs is left, but for a block under key 7."""
     yield REGISTERS, c.SetEpoch(99)
     yield REGISTERS, c.SetPartition(0, quota=small().pools[0].frames)
     yield REGISTERS, c.SetModel(0, ModelState.LIVE)
     for ring in (RING, OTHER):
-        while (yield REGISTERS, c.Bind(ring, 0)).status is Status.PENDING:
-            pass
+        yield from bound(ring)
     yield RING, c.Drop(0, 7)
     yield from kept(RING, 7)
 

@@ -8,7 +8,7 @@ from hw.params import commands as c
 from hw.params.protocol import REGISTERS, Handle, PinId, SessionId, Status
 from hw.tb.core.world import Script, Story, Turn
 from pymodel.stimulus.traffic import Fault, Happen
-from tests.hw.test_core import OTHER, RING, afresh, kept, play, small
+from tests.hw.test_core import OTHER, RING, afresh, bound, kept, play, small
 
 SIZE = 512
 SEGMENTS = 3
@@ -119,14 +119,13 @@ def lost_while_it_writes() -> Story:
     assert (yield OTHER, c.Lookup(0, [8])).statuses == [Status.MISS]
     assert (yield OTHER, c.Alloc(0, 8, SIZE, own)).status is Status.GRANTED
     assert (yield RING, seal(handle)).status is Status.UNAVAILABLE
-    while (yield REGISTERS, c.Bind(RING, 0)).status is Status.PENDING:
-        pass
+    yield from bound(RING)
     for _ in range(small().tables.pins_per_ring):
         assert (yield RING, c.Lookup(0, [7], pin=True)).statuses == [Status.HIT]
 
 
 def failed_on_the_way() -> Story:
-    """A write that memory refuses, a CRC that does not agree, bytes that are damaged: a status, and the block is gone."""
+    """A write that memory refuses, a wrong CRC, damaged bytes: a status, and the block is gone."""
     session = yield from begin()
     yield RING, c.Drop(0, 8)
     handle = yield from claimed(8, session)
