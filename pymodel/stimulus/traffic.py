@@ -75,8 +75,10 @@ TRIALS = 2000
 class Traffic(Requesters):
     """Chooses what happens next, by ``seed``: ``next()`` gives it, ``heard()`` takes what the ports are told.
 
-    ``without`` names moves that are not made: what a design under test does not have yet.
+    ``without`` names moves that are not made: what a design under test does not have yet. It is never ``over``.
     """
+
+    over = False
 
     def __init__(self, params: Params, seed: int, *, without: Collection[str] = ()) -> None:
         super().__init__(params, seed)

@@ -1,6 +1,6 @@
 """The core of a slice: its bench, and the mutants that the same traffic must find."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +19,14 @@ from hw.rtl.node.core import Core, allocation, blocks, control, core, emission, 
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import NOT_OURS, Script, Story, Turn, World
+from hw.tb.core.world import NOT_OURS, Moves, Script, Story, Turn, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.spec.check.independence import independent
 from pymodel.stimulus.tenants import Tenants
-from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
+from pymodel.stimulus.traffic import Fault, Happen, Submit
 from tests.hw.simulate import Restart, simulate
 
 BENCH = "hw.tb.core.bench"
@@ -90,10 +90,15 @@ def play(
     params: Params,
     seed: int = 0,
     moves: int = 0,
-    script: Script | Traffic | None = None,
+    script: Moves | None = None,
     disturb: Disturb | None = None,
+    *,
+    held_up: Container[int] = (),
 ) -> World:
-    """The bench's traffic, or other traffic, or a script, in the Amaranth simulator: slower, but without a compiler."""
+    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler.
+
+    The ports in `held_up` have no place for READs that were parked.
+    """
     dut = Core(params)
     operations, verdicts, log, notices = (
         Codec(describe(layout))
@@ -103,7 +108,6 @@ def play(
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
         ctx.set(dut.diagonals, diagonals(params))
-        ctx.set(dut.may_resume, (1 << params.tables.ports) - 1)
         ctx.set(dut.verdicts.ready, 1)
         ctx.set(dut.log.ready, 1)
         await ctx.tick().until(dut.ready)
@@ -126,6 +130,7 @@ def play(
                 world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
             if ctx.get(dut.messages.valid):
                 world.told(notices.unpack(ctx.get(dut.messages.payload.as_value())))
+            ctx.set(dut.may_resume, sum((port not in held_up) << port for port in range(params.tables.ports)))
             if disturb is not None:
                 disturb(ctx, world)
             await ctx.tick()
@@ -219,6 +224,25 @@ def kept(ring: RingId, key: int, model: int = 0) -> Generator[Turn, c.Completion
     return handle
 
 
+def bound(ring: RingId) -> Generator[Turn, c.Completion, None]:
+    """A ring is bound, once nothing of its past is left."""
+    for _ in range(100):
+        if (yield REGISTERS, c.Bind(ring, 0)).status is Status.OK:
+            return
+    raise CheckError(f"something of {ring} is left for ever")
+
+
+def afresh() -> Generator[Turn, c.Completion, None]:
+    """Service for RING and OTHER, which are bound anew: nothing of theirs is left, but for a block under key 7."""
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetPartition(0, quota=small().pools[0].frames)
+    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    for ring in (RING, OTHER):
+        yield from bound(ring)
+    yield RING, c.Drop(0, 7)
+    yield from kept(RING, 7)
+
+
 def told() -> Story:
     """Blocks of a public partition come and go in every way, and those of a private one; then all that could read."""
     yield REGISTERS, c.SetEpoch(99)
@@ -293,10 +317,12 @@ def kept_apart() -> Story:
 class Telling(Script):
     """A story that waits for everything but its READs and migrations."""
 
+    skips: tuple[type[c.Command], ...] = (c.Read,)
+
     def next(self) -> Submit | Happen | None:
         """The next command."""
         move = super().next()
-        if isinstance(move, Submit) and isinstance(move.command, c.Read | c.Migrate):
+        if isinstance(move, Submit) and isinstance(move.command, self.skips):
             self.heard([c.Completion(move.ring, move.tag)])
         return move
 

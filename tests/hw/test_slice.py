@@ -12,21 +12,23 @@ from hw.params import LARGE
 from hw.params import commands as c
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.protocol import REGISTERS, LookupMode, ModelState, RingId
-from hw.rtl.emit import emit
+from hw.rtl.emit import describe, emit
 from hw.rtl.node import dispatch, gather
 from hw.rtl.node import slice as top
+from hw.rtl.node.layouts import Kind, log_layout
 from hw.rtl.node.port import loss, port, reader, watch
 from hw.rtl.node.slice import Slice
 from hw.tb.core.settings import settings_of
 from hw.tb.core.world import Script, Story
 from hw.tb.harness.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
+from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.compiled import CompiledWorld, Loss
 from hw.tb.slice.world import World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Traffic
-from tests.hw.test_core import kept, small
+from tests.hw.test_core import Telling, kept, small
 
 BENCH = "hw.tb.slice.bench"
 LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)
@@ -97,6 +99,26 @@ def test_bytes_in_a_wrong_place_are_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_compiled_slice_equals_the_specification(seed: int) -> None:
     follow(small(), seed, 10_000)
+
+
+class Hasty(Telling):
+    """A story that waits for no session."""
+
+    skips = (c.OpenSession,)
+
+
+def test_commands_that_overtake_each_other_at_their_port_are_found() -> None:
+    def impatient() -> Story:
+        for _ in range(2):
+            yield RingId(0, 0), c.OpenSession()
+
+    world = World(small(), 0, script=Hasty(impatient()))
+    entry = Codec(describe(log_layout())).unpack(0) | {"kind": Kind.OPEN_SESSION.value}
+    assert world.ask()
+    assert world.ask()
+    world.logged(entry | {"tag": 1})
+    with pytest.raises(CheckError, match="behind what its port was sent later"):
+        world.logged(entry | {"tag": 0})
 
 
 def deaf(heard: list[CompiledWorld]) -> Story:
@@ -233,6 +255,12 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         reader.CommandReader,
         "move.keep.eq(self.verdict.status == Status.OK)",
         "move.keep.eq(1)",
+    ),
+    "READs that wait on are counted twice": (
+        port,
+        reader.CommandReader,
+        "+ self.resumed) - ends - self.stays)",
+        "+ self.resumed) - ends)",
     ),
     "refused data is not dropped": (port, reader.CommandReader, 'm.next = "DROP"', "end()"),
     "keys of two LOOKUPs mixed": (

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from itertools import count
 from random import Random
+from typing import Protocol
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
@@ -20,6 +21,20 @@ from pymodel.stimulus.traffic import Fault, Happen, Submit, Traffic
 
 NOT_OURS = ("expire_parked", "expire_fence", "restart")
 """Moves of the traffic that hardware makes itself, and that the log has no entry for."""
+
+
+class Moves(Protocol):
+    """What a world is driven by."""
+
+    @property
+    def over(self) -> bool:
+        """Whether there will be no more moves."""
+
+    def next(self) -> Submit | Happen | None:
+        """The next move; None when there is none for now."""
+
+    def heard(self, outputs: Sequence[Completion | Message]) -> None:
+        """Learn from what the ports are told."""
 
 
 Turn = tuple[RingId, Command] | Happen
@@ -75,9 +90,9 @@ class World:
     the log so far.
     """
 
-    def __init__(self, params: Params, seed: int, operations: Codec, script: Script | Traffic | None = None) -> None:
+    def __init__(self, params: Params, seed: int, operations: Codec, script: Moves | None = None) -> None:
         self.statuses: Counter[tuple[str, Status]] = Counter()
-        self.traffic = script or Traffic(params, seed, without=NOT_OURS)
+        self.traffic: Moves = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.told_of: Counter[str] = Counter()
         self.order: list[Operation] = []

@@ -11,7 +11,7 @@ from hw.params.protocol import FrameState, Status
 from hw.params.registers import COUNTERS, LEVELS
 from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
-from hw.tb.core.world import Script
+from hw.tb.core.world import Moves
 from hw.tb.harness import Harness, Links, Memory
 from hw.tb.harness.simulation import STAMP_BYTES, Simulation
 from hw.tb.payload import Codec
@@ -20,7 +20,7 @@ from hw.tb.slice.bounds import cycles_to_nothing, cycles_to_rest
 from hw.tb.slice.latency import Surroundings, bounds
 from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
-from pymodel.stimulus.traffic import Fault, Traffic
+from pymodel.stimulus.traffic import Fault
 
 CYCLES = 50
 """Cycles of a call; requesters hear of their answers between calls."""
@@ -91,7 +91,7 @@ class CompiledWorld:
         memory: Memory | None = None,
         links: Links | None = None,
         emission: Emission | None = None,
-        script: Script | Traffic | None = None,
+        script: Moves | None = None,
     ) -> None:
         self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
         self.world = World(params, seed, script=script, happen=self._happen)
@@ -114,12 +114,12 @@ class CompiledWorld:
     def play(self, commands: int, progress: Callable[[int], None] = lambda done: None) -> None:
         """Send so many commands, and wait for their ends. Raises CheckError.
 
-        A script is told to its end, with so many commands.
+        What the traffic has to say may be over before.
         """
         world = self.world
         self._await_ready()
         asked = waited = 0
-        while world.commands < commands:
+        while world.commands < commands and not world.traffic.over:
             self._ask()
             self._run(CYCLES)
             waited = waited + CYCLES if world.commands == asked else 0

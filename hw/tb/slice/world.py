@@ -17,7 +17,7 @@ from hw.rtl.node.layouts import Kind
 from hw.tb.core.follower import Follower, Verdict
 from hw.tb.core.messages import messages_of
 from hw.tb.core.operations import Fields, ring_of
-from hw.tb.core.world import NOT_OURS, Script
+from hw.tb.core.world import NOT_OURS, Moves
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.aftermath import Aftermath
 from hw.tb.slice.coverage import Coverage
@@ -39,7 +39,7 @@ class Sent:
     """A command on its way, and all that is known of it.
 
     - `tag`: the one that the traffic knows it by.
-    - `bindings`: how often its ring had been bound when it was sent.
+    - `number`: which it is of those sent over links; `bindings`: how often its ring had been bound then.
     - `owed`: answers that the specification gives; `given`: those that the slice has given.
     - `beats`: what a READ has brought, `stored`: the segments that it is to bring; `brought`: it has brought all.
     - `ended`: how it has ended.
@@ -47,6 +47,7 @@ class Sent:
 
     command: Command
     tag: int
+    number: int
     bindings: int
     logged: bool = False
     owed: deque[Answer] = field(default_factory=deque)
@@ -76,12 +77,12 @@ class World:
         params: Params,
         seed: int,
         *,
-        script: Script | Traffic | None = None,
+        script: Moves | None = None,
         happen: Callable[[Fault], None] = lambda fault: None,
     ) -> None:
         self.params = params
         self.packets = Packets(params)
-        self.traffic = script or Traffic(params, seed, without=NOT_OURS)
+        self.traffic: Moves = script or Traffic(params, seed, without=NOT_OURS)
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage = Coverage(self.follower.slice.core)
@@ -92,6 +93,7 @@ class World:
         self.commands = self.compared = self.placed = self.expired = self.forgotten = self.cut = self.torn = 0
         self.told = [Told() for _ in range(params.tables.ports)]
         self._fresh: set[int] = set()
+        self._overtaken: Counter[int] = Counter()
         self._happen_to = happen
         self._tags: Counter[RingId] = Counter()
         self._sent: dict[Name, Sent] = {}
@@ -116,7 +118,7 @@ class World:
             self._orders.append(Submit(REGISTERS, move.tag, command))
             return []
         name = move.ring, self._tag(move.ring)
-        self._sent[name] = Sent(command, move.tag, self._bindings[move.ring])
+        self._sent[name] = Sent(command, move.tag, self.commands, self._bindings[move.ring])
         self.follower.commands[name] = command
         self.latencies.ask(name, command.opcode, self.cycle)
         data = self.packets.data(*name, command)
@@ -245,6 +247,9 @@ class World:
         if name not in self._sent:
             raise CheckError(f"{op.command} of {name} is in the log, but was answered before or never sent")
         sent = self._sent[name]
+        if sent.number < self._overtaken[op.ring.port]:
+            raise CheckError(f"{op.command} of {name} is in the log behind what its port was sent later")
+        self._overtaken[op.ring.port] = sent.number
         sent.logged = True
         self._started(name)
         self._settle(name)

@@ -50,7 +50,7 @@ class Core(wiring.Component):
     log : Out, stream of `log_layout()`
         The order log.
     messages : Out, stream of `notices_layout(params)`, always ready
-        What ports are told unasked: EVENT and INVALIDATE.
+        What ports are told unasked: EVENT, INVALIDATE and FENCE.
     discards : Out, stream of frame numbers, always ready
         The block that was being written in this frame has been given up.
     cam_events : Out, stream of `cam_event_layout(params)`, always ready
@@ -59,6 +59,10 @@ class Core(wiring.Component):
         What the scrubber of the frame table has found; a lost row once.
     failed : Out(1)
         A word of a table is lost that the core cannot do without: it has stopped.
+    may_resume : In, a bit a port
+        The port has a place, and room for an answer, for a READ of its that was parked.
+    resumed, stays : Out, a bit a port
+        A parked READ of the port is looked at, and counts as begun; it has to wait on, and counts no more.
     rebound : Out, stream of `ring_layout()`, always ready
         This ring has been bound anew, or unbound.
     started : Out(1)
@@ -73,13 +77,15 @@ class Core(wiring.Component):
     A key a cycle within a LOOKUP, if the ring has no public partition to ask; else its keys go one at a time, and are
     looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict:
     10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim one and the
-    search of `Replacement` more. A message comes three cycles after the judgement, and no operation waits for it.
+    search of `Replacement` more. A message comes three cycles after the judgement, and no operation waits for it. A
+    parked READ is looked at two cycles after it was woken, when it has its turn.
 
     Ordering and stalls
     -------------------
     One operation at a time, but for the keys of a LOOKUP. Verdicts and log entries wait in queues of 16; full queues
     stop the core. Messages wait for nothing, so one may come before the log has its operation; they are in order.
 
+    A parked READ or a migration that can go on has every second turn, whatever is offered and whatever else is to do.
     Without an operation to take, the hands work: they return pins and sessions of lost rings, and drain dead blocks;
     and the tables are scrubbed. When HANDS_EVERY = 16 operations have been taken (a LOOKUP with all its keys is one),
     the next turn is theirs whatever is offered: a step of a hand, if one has work, and two cycles for the scrubbers,
@@ -92,10 +98,10 @@ class Core(wiring.Component):
     Reset and errors
     ----------------
     Reset forgets everything; outstanding commands get no verdict. Nothing is taken before `ready`, and no command but
-    SET_EPOCH before an epoch is set (UNAVAILABLE). MIGRATE and ANSWER_FENCE end INVALID. A frame whose row is lost is
-    QUARANTINED. What has become of a block whose key is lost in the CAM is told as `lost`. From `failed` on, and with
-    the operation that has met the lost word, every command and READ_DONE ends UNAVAILABLE, other internal operations
-    are taken without effect, and nothing is logged or told, until reset.
+    SET_EPOCH before an epoch is set (UNAVAILABLE). A frame whose row is lost is QUARANTINED. What has become of
+    a block whose key is lost in the CAM is told as `lost`. From `failed` on, and with the operation that has met the
+    lost word, every command and READ_DONE ends UNAVAILABLE, other internal operations are taken without effect, and
+    nothing is logged or told, until reset.
 
     Invariants
     ----------
