@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from hw.formal import Verdict, all_properties, prove
+from hw.formal.properties.scopes import ScopeDeath
 from hw.formal.properties.usage import UsageQuota
+from hw.rtl.node.scopes import ScopeTable
 from hw.rtl.node.usage import Usage
 from hw.tb.mutate import mutate
 
 UNITS = {
     "usage.quota": (UsageQuota, Usage),
+    "scopes.death": (ScopeDeath, ScopeTable),
 }
 """Property to its design, and the class under proof."""
 
@@ -28,6 +31,15 @@ GUARDS = {
         "borrows & ~(repays & (gaining.pool == losing.pool))",
         "borrows & ~repays",
     ),
+    "a stamp comes back": ("scopes.death", "~old.closed & ~old.bumps.all()", "~old.closed"),
+    "opened before the last has left": ("scopes.death", "last.eq(old.stale == 1)", "last.eq(1)"),
+    "the dead count as alive, too": ("scopes.death", "new.live.eq(0)", "new.live.eq(old.live)"),
+    "the dead leave a closed scope as if alive": (
+        "scopes.death",
+        "~old.closed & (self.stamp == old.generation)",
+        "self.stamp == old.generation",
+    ),
+    "alive in a closed scope": ("scopes.death", "~asked.data.closed & (asked", "(asked"),
 }
 """What goes wrong to the property that fails, what is right and what is wrong."""
 
