@@ -7,14 +7,18 @@ import pytest
 
 from hw.formal import Verdict, all_properties, prove
 from hw.formal.properties.scopes import ScopeDeath
+from hw.formal.properties.slots import SlotNames
 from hw.formal.properties.usage import UsageQuota
+from hw.rtl.node.free_queues import FreeQueues
 from hw.rtl.node.scopes import ScopeTable
+from hw.rtl.node.slots import SlotTables
 from hw.rtl.node.usage import Usage
 from hw.tb.mutate import mutate
 
 UNITS = {
     "usage.quota": (UsageQuota, Usage),
     "scopes.death": (ScopeDeath, ScopeTable),
+    "slots.names": (SlotNames, SlotTables),
 }
 """Property to its design, and the class under proof."""
 
@@ -40,6 +44,19 @@ GUARDS = {
         "self.stamp == old.generation",
     ),
     "alive in a closed scope": ("scopes.death", "~asked.data.closed & (asked", "(asked"),
+    "worn out, and given again": ("slots.names", "m.Case(SlotOp.RELEASE), m.If(~saturated)", "m.Case(SlotOp.RELEASE)"),
+    "a name given twice": (
+        "slots.names",
+        "released.generation.eq(self.generation + 1)",
+        "released.generation.eq(self.generation)",
+    ),
+    "released to the table that offers": ("slots.names", "push_queue.eq(asked.table)", "push_queue.eq(offered)"),
+    "taken from the table of the next offer": (
+        "slots.names",
+        "Cat(self.free_slot, offered)",
+        "Cat(self.free_slot, self.offer_table)",
+    ),
+    "offered though taken": ("slots.names", "free.pop.eq(1)", "free.pop.eq(0)"),
 }
 """What goes wrong to the property that fails, what is right and what is wrong."""
 
@@ -56,3 +73,19 @@ def test_property_fails_without_a_guard(tmp_path: Path, name: str) -> None:
     mutant = mutate(unit, good, bad)
     outcome = prove(replace(all_properties()[prop], design=lambda: design(mutant)), build=tmp_path)
     assert outcome.verdict is Verdict.FAILED
+
+
+QUEUE_GUARDS = {
+    "pushed beyond the end": ("end >= sizes[self.push_queue]", "end > sizes[self.push_queue]"),
+    "an offer of what is popped": ("Mux(popping, following, oldest", "Mux(0, following, oldest"),
+    "pushed to the queue that offers": ("count[self.push_queue].eq(", "count[offered].eq("),
+}
+"""What goes wrong to what is right and what is wrong."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (i != 0)) for i, name in enumerate(QUEUE_GUARDS)]
+)
+def test_slots_fail_without_a_guard_of_their_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr("hw.rtl.node.slots.FreeQueues", mutate(FreeQueues, *QUEUE_GUARDS[name]))
+    assert prove(all_properties()["slots.names"], build=tmp_path).verdict is Verdict.FAILED
