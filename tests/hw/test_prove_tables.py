@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from hw.formal import Verdict, all_properties, prove
+from hw.formal.properties.parking import ParkedReads
 from hw.formal.properties.scopes import ScopeDeath
 from hw.formal.properties.slots import SlotNames
 from hw.formal.properties.usage import UsageQuota
 from hw.rtl.node.free_queues import FreeQueues
+from hw.rtl.node.parking import Parking
 from hw.rtl.node.scopes import ScopeTable
 from hw.rtl.node.slots import SlotTables
 from hw.rtl.node.usage import Usage
@@ -19,6 +21,7 @@ UNITS = {
     "usage.quota": (UsageQuota, Usage),
     "scopes.death": (ScopeDeath, ScopeTable),
     "slots.names": (SlotNames, SlotTables),
+    "parking.turns": (ParkedReads, Parking),
 }
 """Property to its design, and the class under proof."""
 
@@ -57,6 +60,13 @@ GUARDS = {
         "Cat(self.free_slot, self.offer_table)",
     ),
     "offered though taken": ("slots.names", "free.pop.eq(1)", "free.pop.eq(0)"),
+    "not all are woken": ("parking.turns", "self.wake_all | ", ""),
+    "one that has left asks": ("parking.turns", "each.used & (each.woken", "(each.woken"),
+    "the lowest is always first": ("parking.turns", "behind.eq(asking & ~passed)", "behind.eq(asking)"),
+    "late at once": ("parking.turns", "each.late.eq(each.aged)", "each.late.eq(1)"),
+    "another leaves": ("parking.turns", "self.release & (picked == i)", "self.release & (self.slot == i)"),
+    "asks for a port that may not go on": ("parking.turns", " & self.may_resume.bit_select(each.port, 1)", ""),
+    "the time stands still": ("parking.turns", "each.aged.eq(1), ", ""),
 }
 """What goes wrong to the property that fails, what is right and what is wrong."""
 
