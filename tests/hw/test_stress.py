@@ -117,7 +117,7 @@ def stress(params: Params, seed: int, commands: int, life: int = LIFE) -> Seen:
 
 
 def test_a_slice_under_stress_keeps_its_bounds(seed: int) -> None:
-    seen = stress(small(), seed, 9_000, life=3_000)
+    seen = stress(small(), seed, 6_000, life=2_000)
     assert problems(seen.hit, complete=False) == []
     assert seen.busy, "no ring was lost that had anything"
     assert seen.stocks, "nothing was counted after a loss"
