@@ -1,0 +1,170 @@
+"""The core of a slice among stand-ins for its big parts, and surroundings that keep their rules."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from amaranth import Module, Signal, Value
+from amaranth.hdl import Assume
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
+
+from hw.formal.internals import open_up
+from hw.formal.node.free import anything, opened
+from hw.formal.node.memory import OpenMemory
+from hw.formal.node.small import small, small_params
+from hw.formal.node.stand_ins import AnyCam, AnyQueue, AnyReplacement, AnySlots, AnyTable
+from hw.rtl.node import scopes
+from hw.rtl.node.core import Core, core, emission, tables
+from hw.rtl.node.layouts import Kind, State, operation_layout
+from hw.rtl.node.scopes import scope_layout
+
+COMMANDS = (
+    Kind.LOOKUP,
+    Kind.ALLOC,
+    Kind.WRITE,
+    Kind.SEAL,
+    Kind.ABORT,
+    Kind.READ,
+    Kind.UNPIN,
+    Kind.DROP,
+    Kind.OPEN_SESSION,
+    Kind.CLOSE_SESSION,
+    Kind.MIGRATE,
+    Kind.ANSWER_FENCE,
+    Kind.BIND,
+    Kind.SET_PARTITION,
+    Kind.DROP_PARTITION,
+    Kind.SET_MODEL,
+    Kind.RETIRE,
+    Kind.SET_EPOCH,
+)
+MEMORY = (Kind.LANDED, Kind.READ_DONE)
+
+Parts = Mapping[str, Any]
+"""Stand-ins by the name by which `hw.rtl.node.core.tables` has what they stand in for."""
+
+STAND_INS: Parts = {"Cam": AnyCam, "Replacement": AnyReplacement, "SlotTables": AnySlots, "Table": AnyTable}
+
+
+@contextmanager
+def among(parts: Parts) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Let a core be built of `parts`; yields its tables and its emission, once there are any."""
+    kept: tuple[list[Any], list[Any]] = ([], [])
+
+    def keeping(made: list[Any], target: Callable[..., Any]) -> Callable[..., Any]:
+        def make(*arguments: Any, **named: Any) -> Any:
+            made.append(target(*arguments, **named))
+            return made[-1]
+
+        return make
+
+    with ExitStack() as stack:
+        stack.enter_context(small())
+        for name, part in parts.items():
+            stack.enter_context(patch.object(tables, name, part))
+        stack.enter_context(patch.object(tables.Tables, "product", staticmethod(lambda matrix, vector: vector)))
+        stack.enter_context(patch.object(emission, "fifo", SimpleNamespace(SyncFIFOBuffered=AnyQueue)))
+        stack.enter_context(patch.object(scopes.memory, "Memory", OpenMemory))
+        for made, name in zip(kept, ("Tables", "Emission"), strict=True):
+            stack.enter_context(patch.object(core, name, keeping(made, getattr(core, name))))
+        yield kept
+
+
+class CoreBench(wiring.Component):
+    """A core, any operations that keep the rules of `Core`, and what its stand-ins leave open, as inputs.
+
+    A subclass adds claims in `claim`, and rules that only some operations have to keep in `require`.
+
+    Parameters
+    ----------
+    parts
+        Stand-ins, beside or instead of `STAND_INS`.
+
+    Attributes
+    ----------
+    t, e
+        The tables and the emission of the core.
+    row
+        The row of `frame`, which is any one frame.
+    """
+
+    def __init__(self, parts: Parts | None = None):
+        self.params = small_params()
+        opened()
+        with among({**STAND_INS, **(parts or {})}) as (made, emissions):
+            self.core = Core(self.params)
+            self._fragment, self.registers = open_up(self.core)
+            operation = operation_layout(self.params)
+            self.t, self.e = made[0], emissions[0]
+        self.own_inputs()
+        self._open = opened()
+        self.fsm = self.registers["fsm_state"]
+        names = {self.fsm._decoder(code).split("/")[0]: code for code in range(self._states())}
+        self._codes = names
+        members = {f"free_{name}": In(signal.shape()) for name, signal in self._open.items()}
+        super().__init__({"operation_valid": In(1), "operation": In(operation)} | members)
+
+    def _states(self) -> int:
+        count = 0
+        while True:
+            try:
+                self.fsm._decoder(count)
+            except KeyError:
+                return count
+            count += 1
+
+    def own_inputs(self) -> None:
+        """Open what the claims choose, with `anything`."""
+        self.frame_choice = anything(2, "frame_choice")
+
+    def state(self, *names: str) -> Value:
+        """Whether the core is in one of these states."""
+        return self.fsm.matches(*(self._codes[name] for name in names))
+
+    def scopes(self, of: str) -> data.View:
+        """The scopes of partitions or of models."""
+        rows = self.registers[f"{of}_scopes.table.rows"]
+        tables = self.params.tables
+        scope = scope_layout(tables.stamp_bits, self.params.frames)
+        return data.View(data.ArrayLayout(scope, len(rows) // scope.size), rows)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = self._fragment
+        m.d.comb += [signal.eq(getattr(self, f"free_{name}")) for name, signal in self._open.items()]
+        stream = self.core.operations
+        m.d.comb += [stream.valid.eq(self.operation_valid), stream.payload.eq(self.operation)]
+        self.taken = Signal()
+        m.d.comb += self.taken.eq(stream.valid & stream.ready)
+        self._require(m)
+        self.claim(m)
+        return m
+
+    def _require(self, m: Module) -> None:
+        """The rules of `Core`: known kinds, existing rings, and the keys of one LOOKUP together."""
+        op, tables = self.operation, self.params.tables
+        self.within, before = Signal(), Signal.like(op)
+        with m.If(self.taken):
+            m.d.sync += [self.within.eq((op.kind == Kind.LOOKUP) & ~op.last), before.eq(op)]
+        same = ("stamp", "tag", "malformed", "model", "pin", "run")
+        with m.If(self.operation_valid):
+            m.d.comb += [
+                Assume(op.kind.matches(*COMMANDS, *MEMORY, Kind.LOST)),
+                Assume((op.stamp.port < tables.ports) & (op.stamp.ring < tables.rings_per_port)),
+                Assume((op.kind != Kind.WRITE) | (op.length <= self.params.memory.segment_bytes)),
+            ]
+            with m.If(self.within):
+                m.d.comb += [Assume((op.kind == Kind.LOOKUP) & (op.item == before.item + 1))]
+                m.d.comb += [Assume(Value.cast(op[name]) == Value.cast(before[name])) for name in same]
+            with m.Elif(op.kind == Kind.LOOKUP):
+                m.d.comb += Assume(op.item == 0)
+
+    def claim(self, m: Module) -> None:
+        """Say what is claimed."""
+        raise NotImplementedError
+
+
+__all__ = ["CoreBench", "Kind", "State"]
