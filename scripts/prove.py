@@ -34,7 +34,7 @@ def command(ctx: click.Context, properties: tuple[str, ...], fresh: bool, only_l
 
 def _line(p: Property, outcome: Outcome) -> str:
     time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
-    cover = "cover reached" if outcome.covered else f"COVER NOT REACHED within {p.cover} cycles"
+    cover = "cover reached" if outcome.covered else f"COVER NOT REACHED {_reach(p)}"
     if outcome.verdict is Verdict.PROVED:
         result = f"proved ({p.method}, {time}); {cover}"
     elif isinstance(p.method, Bounded) and outcome.verdict is Verdict.BOUNDED:
@@ -44,3 +44,7 @@ def _line(p: Property, outcome: Outcome) -> str:
         if outcome.trace:
             result += f"; waves: {outcome.trace}"
     return result if outcome.good else f"{result}; again: kvnode prove {p.name}"
+
+
+def _reach(p: Property) -> str:
+    return f"within {p.cover} cycles" if isinstance(p.cover, int) else "by its story"

@@ -15,7 +15,8 @@ from hw.formal.internals import open_up
 from hw.formal.node.free import anything, opened
 from hw.formal.node.memory import OpenMemory
 from hw.formal.node.small import small, small_params
-from hw.formal.node.stand_ins import AnyCam, AnyQueue, AnyReplacement, AnySlots, AnyTable
+from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, AnyReplacement, AnySlots, AnyTable
+from hw.formal.story import Step
 from hw.rtl.node import scopes
 from hw.rtl.node.core import Core, core, emission, tables
 from hw.rtl.node.layouts import Kind, State, operation_layout
@@ -43,10 +44,20 @@ COMMANDS = (
 )
 MEMORY = (Kind.LANDED, Kind.READ_DONE)
 
+PATIENCE = 4
+"""Cycles in which whatever follows an operation has begun."""
+
 Parts = Mapping[str, Any]
 """Stand-ins by the name by which `hw.rtl.node.core.tables` has what they stand in for."""
 
-STAND_INS: Parts = {"Cam": AnyCam, "Replacement": AnyReplacement, "SlotTables": AnySlots, "Table": AnyTable}
+STAND_INS: Parts = {
+    "Cam": AnyCam,
+    "Fences": AnyFences,
+    "Parking": AnyParking,
+    "Replacement": AnyReplacement,
+    "SlotTables": AnySlots,
+    "Table": AnyTable,
+}
 
 
 @contextmanager
@@ -119,6 +130,7 @@ class CoreBench(wiring.Component):
     def own_inputs(self) -> None:
         """Open what the claims choose, with `anything`."""
         self.frame_choice = anything(2, "frame_choice")
+        self.may_resume = anything(self.params.tables.ports, "may_resume")
 
     def state(self, *names: str) -> Value:
         """Whether the core is in one of these states."""
@@ -137,11 +149,34 @@ class CoreBench(wiring.Component):
         m.d.comb += [signal.eq(getattr(self, f"free_{name}")) for name, signal in self._open.items()]
         stream = self.core.operations
         m.d.comb += [stream.valid.eq(self.operation_valid), stream.payload.eq(self.operation)]
+        m.d.comb += self.core.may_resume.eq(self.may_resume)
         self.taken = Signal()
         m.d.comb += self.taken.eq(stream.valid & stream.ready)
         self._require(m)
         self.claim(m)
         return m
+
+    async def follow(self, ctx: Any, step: Step) -> None:
+        """Offer the operation that `step` names until it is taken, and wait until it is done; for NONE, wait."""
+        for name in self._open:
+            port = getattr(self, f"free_{name}")
+            ctx.set(Value.cast(port), 0)
+            if name in step.open:
+                ctx.set(port, step.open[name])
+        if step.name == "NONE":
+            for _ in range(PATIENCE * PATIENCE):
+                await ctx.tick()
+            return
+        ctx.set(self.operation, dict(step.fields) | {"kind": Kind[step.name]})
+        ctx.set(self.operation_valid, 1)
+        while not ctx.get(self.taken):
+            await ctx.tick()
+        await ctx.tick()
+        ctx.set(self.operation_valid, 0)
+        for _ in range(PATIENCE):
+            await ctx.tick()
+        while ctx.get(self.fsm):
+            await ctx.tick()
 
     def _require(self, m: Module) -> None:
         """The rules of `Core`: known kinds, existing rings, and the keys of one LOOKUP together."""

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from hw.params import Params, load_params, toeplitz
 from hw.rtl import layouts as shared
-from hw.rtl.node import layouts
+from hw.rtl.node import fences, layouts, parking
 
 OVERRIDES = (
     "preset=TINY",
@@ -31,6 +31,7 @@ WIDTHS = {
     "RING_BITS": 1,
     "TAG_BITS": 2,
     "ITEM_BITS": 3,
+    "COUNT_BITS": 3,
 }
 """Widths of fields that the core moves or compares, whatever their width."""
 
@@ -44,7 +45,7 @@ def small_params() -> Params:
 def small() -> Iterator[None]:
     """Let fields be narrow while a core is built."""
     with ExitStack() as stack:
-        for module in (shared, layouts, toeplitz):
+        for module in (shared, layouts, toeplitz, fences, parking):
             for name, width in WIDTHS.items():
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, width))

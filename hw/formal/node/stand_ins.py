@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.hdl import Assume, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -19,7 +19,8 @@ from hw.rtl.layouts import (
     cam_response_layout,
     frame_bits,
 )
-from hw.rtl.node.layouts import limits_layout
+from hw.rtl.node import layouts
+from hw.rtl.node.layouts import Kind, fence_layout, limits_layout, parked_layout
 from hw.rtl.node.slots import SlotOp
 from hw.rtl.table import table_event_layout
 
@@ -162,8 +163,9 @@ class AnySlots(wiring.Component):
         self.rows = self._entries.rows
         self.offers, self.offered = Signal(), Signal(table)
         self.asked = Signal(table + slot)
-        self._free = anything(1, "free")
-        self._slot = anything(slot, "free_slot")
+        name = "pin" if tables > 1 else "session"
+        self._free = anything(1, f"{name}_free")
+        self._slot = anything(slot, f"{name}_slot")
         super().__init__(
             {
                 "ready": Out(1),
@@ -198,10 +200,9 @@ class AnySlots(wiring.Component):
             self.used.eq(entries.read_data.used),
             self.generation.eq(entries.read_data.generation),
             self.entry.eq(entries.read_data.entry),
-            self.free.eq(self._free),
+            self.free.eq(self._free & ~(self.offers & self.rows[place].used)),
             self.free_slot.eq(self._slot),
             self.free_generation.eq(self.rows[place].generation),
-            Assume(~(self.offers & self.free & self.rows[place].used)),
             entries.write.eq(self.op != SlotOp.NONE),
             entries.write_address.eq(Mux(self.op == SlotOp.TAKE, place, asked)),
             entries.write_data.used.eq(self.op != SlotOp.RELEASE),
@@ -216,6 +217,79 @@ class AnySlots(wiring.Component):
             m.d.sync += [self.offered.eq(self.offer_table), self.offers.eq(1)]
         with m.Elif((self.op != SlotOp.NONE) | self.idle):
             m.d.sync += self.offers.eq(0)
+        return m
+
+
+class AnyParking(wiring.Component):
+    """`hw.rtl.node.parking.Parking` that has room when it likes, and holds any READs."""
+
+    def __init__(self, params: Params):
+        slot = bits_for(params.tables.parked_reads - 1)
+        self._answers = {
+            "free": 1,
+            "asks": 1,
+            "slot": slot,
+            "port": bits_for(params.tables.ports - 1),
+            "expired": 1,
+            "entry": parked_layout(params),
+        }
+        self._open = {name: anything(shape, f"parked_{name}") for name, shape in self._answers.items()}
+        super().__init__(
+            {
+                "ready": Out(1),
+                "offer": In(1),
+                "take": In(1),
+                "new_entry": In(parked_layout(params)),
+                "wake": In(1),
+                "frame": In(frame_bits(params)),
+                "wake_all": In(1),
+                "may_resume": In(params.tables.ports),
+                "pick": In(1),
+                "release": In(1),
+                "count": Out(bits_for(params.tables.parked_reads)),
+                "idle": In(1),
+                "uncorrectable": Out(1),
+            }
+            | {name: Out(shape) for name, shape in self._answers.items()}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.ready.eq(1)
+        m.d.comb += [getattr(self, name).eq(value) for name, value in self._open.items()]
+        return m
+
+
+class AnyFences(wiring.Component):
+    """`hw.rtl.node.fences.Fences` that says anything of a migration, and at any time."""
+
+    def __init__(self, params: Params):
+        number = bits_for(params.tables.fences - 1)
+        fence = fence_layout(params)
+        self._answers = {"room": 1, "free": number, "fence": fence, "asks": 1, "slot": fence["slot"].shape}
+        self._open = {name: anything(shape, f"fence_{name}") for name, shape in self._answers.items()}
+        self._kind = anything(2, "fence_kind")
+        super().__init__(
+            {
+                "lost": In(params.rings),
+                "begin": In(1),
+                "new_fence": In(fence),
+                "index": In(number),
+                "answer": In(1),
+                "writes": In(layouts.COUNT_BITS),
+                "land": In(1),
+                "end": In(1),
+                "kind": Out(Kind),
+                "pick": In(1),
+            }
+            | {name: Out(shape) for name, shape in self._answers.items()}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        kinds = Array([Kind.STEP_SESSIONS, Kind.FENCED, Kind.EXPIRED_FENCE, Kind.FENCED])
+        m.d.comb += [getattr(self, name).eq(value) for name, value in self._open.items()]
+        m.d.comb += self.kind.eq(kinds[self._kind])
         return m
 
 
@@ -376,12 +450,14 @@ class AnyReplacement(wiring.Component):
         self.usage = AnyUsage(params)
         self.clock = AnyClock(params)
         self.free = Signal(params.frames, init=-1)
-        self._answers = {"done": 1, "found": 1, "frame": frame, "evict": 1, "at_quota": 1}
+        self._answers = {"found": 1, "frame": frame, "evict": 1, "at_quota": 1}
         self._open = {name: anything(shape, f"choice_{name}") for name, shape in self._answers.items()}
+        self._done = anything(1, "choice_done")
         super().__init__(
             {
                 "ready": Out(1),
                 "choose": In(1),
+                "done": Out(1),
                 "partition": In(bits_for(params.tables.partitions - 1)),
                 "take": In(1),
                 "give": In(1),
@@ -399,6 +475,12 @@ class AnyReplacement(wiring.Component):
         words = self.clock.words
         m.d.comb += self.ready.eq(1)
         m.d.comb += [getattr(self, name).eq(value) for name, value in self._open.items()]
+        choosing = Signal()
+        m.d.comb += self.done.eq(choosing & self._done)
+        with m.If(self.choose):
+            m.d.sync += choosing.eq(1)
+        with m.Elif(self.done):
+            m.d.sync += choosing.eq(0)
         may = Mux(self.evict, words.may_evict, self.free).bit_select(self.frame, 1)
         m.d.comb += Assume(~(self.done & self.found) | may)
         with m.If(self.take):

@@ -7,6 +7,7 @@ from amaranth.hdl import Assert, Assume, Cover
 from amaranth.lib import data
 
 from hw.formal.node.bench import COMMANDS, MEMORY, CoreBench
+from hw.formal.node.stories import LIFE
 from hw.formal.property import Induction, Property
 from hw.formal.symbolic import constant
 from hw.params.protocol import Status
@@ -36,6 +37,7 @@ KEPT = (
 KINDS_IN = {
     ("STREAM", "PROBE"): (Kind.LOOKUP,),
     ("CAM",): (Kind.LOOKUP, Kind.ALLOC, Kind.DROP),
+    ("PARKED",): (Kind.STEP_PARKED, Kind.EXPIRED_READ),
     ("PIN",): (Kind.UNPIN, Kind.STEP_PINS),
     ("ADVANCE", "APPEND"): (Kind.WRITE,),
     ("ADMIT",): (*COMMANDS, *MEMORY, Kind.LOST),
@@ -62,7 +64,7 @@ class OneFrame(CoreBench):
         # What memory owes: writes and READs.
         self.writes, self.reads = Signal(4), Signal.like(self.row.reads)
         self.answers_ok = self.e._answers & (self.e._status == Status.OK)
-        starts = self.answers_ok & (t.op.kind == Kind.READ) & (t.index == self.index)
+        starts = self.answers_ok & t.op.kind.matches(Kind.READ, Kind.STEP_PARKED) & (t.index == self.index)
         stored = self.answers_ok & (t.op.kind == Kind.WRITE) & (t.index == self.index)
         about = op.handle.frame == self.index
         landed = self.taken & (op.kind == Kind.LANDED) & about
@@ -163,14 +165,14 @@ class UnsealedFrame(OneFrame):
         with m.If(self.starts):
             m.d.comb += [
                 Assert((row.state == State.SEALED) | ((row.state == State.WRITING) & mine & (end <= row.landed))),
-                Assert((end <= row.accepted) & (op.count != 0)),
+                Assert(end <= row.accepted),
                 Assert(op.handle.frame == self.index),
             ]
         verdict = data.View(e._verdict.shape(), e._verdicts.w_data)
         waiting = e._say & state_is(e._verdict, Kind.LOOKUP, Status.HIT) & (e._verdict.handle.frame == self.index)
         hit = e._verdicts.w_en & state_is(verdict, Kind.LOOKUP, Status.HIT) & (verdict.handle.frame == self.index)
-        telling = self.state("FETCH", "CLAIM", "EMIT") & (e._seal.kind == Kind.SEAL)
-        m.d.comb += [Assert(~e._say | self.state("EMIT")), Assert(~e._tell_seal | telling)]
+        telling = self.state("FETCH", "CLAIM", "EMIT") & ((e._other.kind != Kind.LOOKUP))
+        m.d.comb += [Assert(~e._say | self.state("EMIT")), Assert(~e._tell_other | telling)]
         for when, said in ((waiting, e._verdict), (hit, verdict)):
             with m.If(when):
                 m.d.comb += Assert((row.state == State.SEALED) & (said.handle.generation == row.generation))
@@ -282,12 +284,12 @@ class NamedFrame(OneFrame):
             scope = scopes[index]
             alive &= ~scope.closed & (scope.generation == stamp)
         named = (op.handle.generation == row.generation) & (op.handle.epoch == t.epoch) & alive
-        by_handle = op.kind.matches(Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ) & (op.handle.frame == self.index)
+        by_handle = op.kind.matches(Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ, Kind.STEP_PARKED) & (op.handle.frame == self.index)
         stale = by_handle & ~named
         pin = t.pins.rows[t.pins.asked]
         stale |= (op.kind == Kind.UNPIN) & ~(pin.used & (pin.generation == op.slot.generation))
         closed = t.sessions.rows[op.slot.slot[: len(t.sessions.slot)]]
-        stale |= (op.kind == Kind.CLOSE_SESSION) & ~(closed.used & (closed.generation == op.slot.generation))
+        stale |= op.kind.matches(Kind.CLOSE_SESSION, Kind.MIGRATE, Kind.ANSWER_FENCE) & ~(closed.used & (closed.generation == op.slot.generation))
         judged = self.state("JUDGE", "ADVANCE", "APPEND") & t.frames_ready
         words, usage = t.replacement.clock.words, t.replacement.usage
         changes = Cat(
@@ -305,7 +307,11 @@ class NamedFrame(OneFrame):
             t.replacement.take,
             t.replacement.give,
             t.discard,
-            e._seals,
+            t.parking.take,
+            t.fences.begin,
+            t.fences.answer,
+            t.fences.end,
+            e._ends_other,
         ).any()
         with m.If(judged & stale):
             m.d.comb += [
@@ -333,27 +339,27 @@ PROPERTIES = (
         shows="invariant 1: a READ starts of SEALED frames, or of what has landed for its own session; a HIT is SEALED",
         design=UnsealedFrame,
         method=Induction(8),
-        cover=48,
+        cover=LIFE,
     ),
     Property(
         name="core_frames.final",
         shows="invariant 3: what a SEALED frame holds stays until it is FREE or evicted; a WRITE replaces nothing",
         design=FinalFrame,
         method=Induction(8),
-        cover=48,
+        cover=LIFE,
     ),
     Property(
         name="core_frames.pins",
         shows="invariant 5: a frame with a pin or READ is not reused; pins neither leak, nor are spent by others",
         design=PinnedFrame,
         method=Induction(8),
-        cover=48,
+        cover=LIFE,
     ),
     Property(
         name="core_frames.handles",
         shows="invariant 7: names of another generation, epoch or scope have no effect, and are refused",
         design=NamedFrame,
         method=Induction(8),
-        cover=40,
+        cover=LIFE,
     ),
 )
