@@ -14,11 +14,15 @@ from hw.formal.trace import checks
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens: which, with what fields, and what the stand-ins say meanwhile (else 0)."""
+    """One thing that happens: which, with what fields, and what the stand-ins say meanwhile (else 0).
+
+    With `at_once`, the next follows without a pause.
+    """
 
     name: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     open: Mapping[str, Any] = field(default_factory=dict)
+    at_once: bool = False
 
 
 Story = tuple[Step, ...]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from amaranth import Module, Signal, Value
-from amaranth.hdl import Assume
+from amaranth import Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
@@ -19,7 +19,7 @@ from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, An
 from hw.formal.story import Step
 from hw.rtl.node import scopes
 from hw.rtl.node.core import Core, core, emission, tables
-from hw.rtl.node.layouts import Kind, State, operation_layout
+from hw.rtl.node.layouts import Kind, operation_layout
 from hw.rtl.node.scopes import scope_layout
 
 COMMANDS = (
@@ -46,6 +46,20 @@ MEMORY = (Kind.LANDED, Kind.READ_DONE)
 
 PATIENCE = 4
 """Cycles in which whatever follows an operation has begun."""
+
+CHOOSING = ("CHOOSE", "VICTIM", "EVICT", "REACH", "OLD", "REPLACE", "FETCH", "CLAIM")
+"""States in which an ALLOC comes to its frame."""
+
+KINDS_IN = {
+    ("STREAM", "PROBE"): (Kind.LOOKUP,),
+    ("CAM",): (Kind.LOOKUP, Kind.ALLOC, Kind.DROP),
+    CHOOSING: (Kind.ALLOC,),
+    ("PARKED",): (Kind.STEP_PARKED, Kind.EXPIRED_READ),
+    ("PIN",): (Kind.UNPIN, Kind.STEP_PINS),
+    ("ADVANCE", "APPEND"): (Kind.WRITE,),
+    ("ADMIT",): (*COMMANDS, *MEMORY, Kind.LOST),
+}
+"""The operations that may be in hand in a state."""
 
 Parts = Mapping[str, Any]
 """Stand-ins by the name by which `hw.rtl.node.core.tables` has what they stand in for."""
@@ -114,7 +128,7 @@ class CoreBench(wiring.Component):
         self._open = opened()
         self.fsm = self.registers["fsm_state"]
         names = {self.fsm._decoder(code).split("/")[0]: code for code in range(self._states())}
-        self._codes = names
+        self.codes = names
         members = {f"free_{name}": In(signal.shape()) for name, signal in self._open.items()}
         super().__init__({"operation_valid": In(1), "operation": In(operation)} | members)
 
@@ -134,7 +148,7 @@ class CoreBench(wiring.Component):
 
     def state(self, *names: str) -> Value:
         """Whether the core is in one of these states."""
-        return self.fsm.matches(*(self._codes[name] for name in names))
+        return self.fsm.matches(*(self.codes[name] for name in names))
 
     def scopes(self, of: str) -> data.View:
         """The scopes of partitions or of models."""
@@ -172,6 +186,8 @@ class CoreBench(wiring.Component):
         while not ctx.get(self.taken):
             await ctx.tick()
         await ctx.tick()
+        if step.at_once:
+            return
         ctx.set(self.operation_valid, 0)
         for _ in range(PATIENCE):
             await ctx.tick()
@@ -202,4 +218,19 @@ class CoreBench(wiring.Component):
         raise NotImplementedError
 
 
-__all__ = ["CoreBench", "Kind", "State"]
+
+def claim_kinds(m: Module, bench: CoreBench) -> None:
+    """What an induction has to know of the core's states, and of what waits in them."""
+    t, e, op, state = bench.t, bench.e, bench.t.op, bench.state
+    m.d.comb += [
+        Assert(bench.fsm <= max(bench.codes.values())),
+        Assert(~t.failed),
+        Assert(~e._chained | (e._chain.matches(Kind.SEALED, Kind.DRAINED) & state("FETCH", "CLAIM", "EMIT"))),
+        Assert(state("STREAM") | (bench.registers["busy"] == 0)),
+        Assert(~state("ADVANCE", "APPEND") | (t.index == op.handle.frame)),
+    ]
+    m.d.comb += [Assert(~state(*names) | op.kind.matches(*kinds)) for names, kinds in KINDS_IN.items()]
+    with m.If(state("STREAM")):
+        m.d.comb += Assert(Mux(t.first_key, op.last, t.asked_all) == ~bench.within)
+    with m.If(state("PROBE", "CAM", "OWNER", "JUDGE") & (op.kind == Kind.LOOKUP)):
+        m.d.comb += Assert(t.pins.offers & (t.pins.offered == t.ring_number))

@@ -70,3 +70,36 @@ LIFE = (
 )
 """Frame 0 is claimed, written, read, sealed, found, pinned by two rings, given back by one, by a hand for the other,
 and claimed again for another block."""
+
+
+def stored(ring: dict[str, int], *, frame: int, key: int, session: int) -> tuple[Step, ...]:
+    """A ring stores a block of one segment in a frame that has had none, at the place of the frame's number."""
+    handle = named(1, frame)
+    return (
+        ask("ALLOC", ring=ring, key=key, length=SEGMENT, slot={"slot": session}, open=finds(frame) | {"place": frame}),
+        ask("WRITE", ring=ring, handle=handle, segment=0, length=SEGMENT, last=1),
+        Step("LANDED", {"handle": handle, "count": 1, "ok": 1}),
+        ask("SEAL", ring=ring, handle=handle, length=SEGMENT),
+    )
+
+
+FOUND = (
+    administer("SET_EPOCH", epoch=1),
+    administer("SET_MODEL", model=0, live=1),
+    administer("BIND", ring=RING, bind=Bind.PARTITION, partition=0),
+    administer("BIND", ring=OTHER, bind=Bind.PARTITION, partition=1),
+    ask("OPEN_SESSION", open={"session_free": 1}),
+    ask("OPEN_SESSION", ring=OTHER, open={"session_free": 1, "session_slot": 1}),
+    *stored(RING, frame=0, key=1, session=0),
+    ask("LOOKUP", key=1, last=1, open={"place": 0}),
+    *stored(OTHER, frame=1, key=2, session=1),
+    administer("SET_PARTITION", partition=1, public=1),
+    administer("SET_PARTITION", partition=0, read_mask=0b10),
+    ask("LOOKUP", key=1, last=1, open={"place": 0}),
+    ask("LOOKUP", key=2, last=1, open={"answer": {"full": 1}, "place": 1}),
+    Step("DROP_PARTITION", {"stamp": REGISTERS, "partition": 0}, {"usage_configured": 1}, at_once=True),
+    ask("ALLOC", key=1, length=SEGMENT, open=finds(2) | {"place": 0, "usage_configured": 1}),
+    ask("ALLOC", key=3, length=SEGMENT, open=finds(1, evict=1) | {"place": 3}),
+)
+"""Blocks of two partitions are found, by the ring of one and by that of the other; one dies with its partition, and its
+place is taken for the same key; one is evicted."""

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 from amaranth.lib import data
 
-from hw.formal.node.bench import COMMANDS, MEMORY, CoreBench
+from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds
 from hw.formal.node.stories import LIFE
 from hw.formal.property import Induction, Property
 from hw.formal.symbolic import constant
@@ -32,17 +32,6 @@ KEPT = (
     "place",
 )
 """Fields of a row that stay from the done bit on."""
-
-
-KINDS_IN = {
-    ("STREAM", "PROBE"): (Kind.LOOKUP,),
-    ("CAM",): (Kind.LOOKUP, Kind.ALLOC, Kind.DROP),
-    ("PARKED",): (Kind.STEP_PARKED, Kind.EXPIRED_READ),
-    ("PIN",): (Kind.UNPIN, Kind.STEP_PINS),
-    ("ADVANCE", "APPEND"): (Kind.WRITE,),
-    ("ADMIT",): (*COMMANDS, *MEMORY, Kind.LOST),
-}
-"""The operations that may be in hand in a state."""
 
 
 class OneFrame(CoreBench):
@@ -92,27 +81,15 @@ class OneFrame(CoreBench):
         live, sealed, sealing = row.state.matches(State.WRITING, State.SEALED), row.state == State.SEALED, row.sealing
         held = Signal(4)
         m.d.comb += held.eq(sum(pin.used & (pin.entry == index) for pin in t.pins.rows))
-        m.d.comb += Assert(self.fsm <= max(self._codes.values()))
-        m.d.comb += Assert(~t.failed)
+        claim_kinds(m, self)
         evictable = t.replacement.clock.words.may_evict.bit_select(index, 1)
         with m.If(~ready):
             m.d.comb += Assert(state("IDLE") & ~e._chained & ~evictable)
             m.d.comb += Assert((held == 0) & (self.reads == 0) & (self.writes == 0))
         follows = (e._chained & (e._chain_frame == index)) | (state("OWNER", "JUDGE") & (t.op.handle.frame == index))
         following = Mux(e._chained, e._chain, t.op.kind)
-        m.d.comb += Assert(~e._chained | e._chain.matches(Kind.SEALED, Kind.DRAINED))
-        m.d.comb += Assert(~e._chained | state("FETCH", "CLAIM", "EMIT"))
-        for names, kinds in KINDS_IN.items():
-            m.d.comb += Assert(~state(*names) | t.op.kind.matches(*kinds))
-        m.d.comb += Assert(state("STREAM") | (self.registers["busy"] == 0))
-        with m.If(state("STREAM")):
-            m.d.comb += Assert(Mux(t.first_key, op.last, t.asked_all) == ~self.within)
-        with m.If(state("PROBE", "CAM", "OWNER", "JUDGE") & (op.kind == Kind.LOOKUP)):
-            m.d.comb += Assert(t.pins.offers & (t.pins.offered == t.ring_number))
         most = self.params.pools[0].frame_bytes
-        with m.If(state("CHOOSE", "VICTIM", "EVICT", "REACH", "OLD", "REPLACE", "FETCH", "CLAIM")):
-            m.d.comb += Assert((t.op.kind == Kind.ALLOC) & (t.op.length <= most))
-        m.d.comb += Assert(~state("ADVANCE", "APPEND") | (t.index == op.handle.frame))
+        m.d.comb += Assert(~state(*CHOOSING) | (t.op.length <= most))
         with m.If(state("ADVANCE", "APPEND") & (t.index == index)):
             m.d.comb += [
                 Assert((t.frame.as_value() == row.as_value()) & (t.frames.content == row.as_value()) & t.frames.known),
