@@ -17,9 +17,9 @@ from hw.formal.node.memory import OpenMemory
 from hw.formal.node.small import small, small_params
 from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, AnyReplacement, AnySlots, AnyTable
 from hw.formal.story import Step
-from hw.rtl.node import scopes
+from hw.rtl.node import replacement, scopes
 from hw.rtl.node.core import Core, core, emission, tables
-from hw.rtl.node.layouts import Kind, operation_layout
+from hw.rtl.node.layouts import Kind, State, limits_layout, operation_layout
 from hw.rtl.node.scopes import scope_layout
 
 COMMANDS = (
@@ -62,7 +62,7 @@ KINDS_IN = {
 """The operations that may be in hand in a state."""
 
 Parts = Mapping[str, Any]
-"""Stand-ins by the name by which `hw.rtl.node.core.tables` has what they stand in for."""
+"""Stand-ins by the name by which `hw.rtl.node.core.tables` or `hw.rtl.node.replacement` have what they stand in for."""
 
 STAND_INS: Parts = {
     "Cam": AnyCam,
@@ -89,7 +89,7 @@ def among(parts: Parts) -> Iterator[tuple[list[Any], list[Any]]]:
     with ExitStack() as stack:
         stack.enter_context(small())
         for name, part in parts.items():
-            stack.enter_context(patch.object(tables, name, part))
+            stack.enter_context(patch.object(replacement if hasattr(replacement, name) else tables, name, part))
         stack.enter_context(patch.object(tables.Tables, "product", staticmethod(lambda matrix, vector: vector)))
         stack.enter_context(patch.object(emission, "fifo", SimpleNamespace(SyncFIFOBuffered=AnyQueue)))
         stack.enter_context(patch.object(scopes.memory, "Memory", OpenMemory))
@@ -123,23 +123,14 @@ class CoreBench(wiring.Component):
             self.core = Core(self.params)
             self._fragment, self.registers = open_up(self.core)
             operation = operation_layout(self.params)
+            self.limits = limits_layout(self.params)
             self.t, self.e = made[0], emissions[0]
         self.own_inputs()
         self._open = opened()
         self.fsm = self.registers["fsm_state"]
-        names = {self.fsm._decoder(code).split("/")[0]: code for code in range(self._states())}
-        self.codes = names
+        self.codes = codes(self.fsm)
         members = {f"free_{name}": In(signal.shape()) for name, signal in self._open.items()}
         super().__init__({"operation_valid": In(1), "operation": In(operation)} | members)
-
-    def _states(self) -> int:
-        count = 0
-        while True:
-            try:
-                self.fsm._decoder(count)
-            except KeyError:
-                return count
-            count += 1
 
     def own_inputs(self) -> None:
         """Open what the claims choose, with `anything`."""
@@ -219,6 +210,16 @@ class CoreBench(wiring.Component):
 
 
 
+def codes(machine: Signal) -> dict[str, int]:
+    """The states of a machine by name, by its state register."""
+    found: dict[str, int] = {}
+    while True:
+        try:
+            found[machine._decoder(len(found)).split("/")[0]] = len(found)
+        except KeyError:
+            return found
+
+
 def claim_kinds(m: Module, bench: CoreBench) -> None:
     """What an induction has to know of the core's states, and of what waits in them."""
     t, e, op, state = bench.t, bench.e, bench.t.op, bench.state
@@ -234,3 +235,19 @@ def claim_kinds(m: Module, bench: CoreBench) -> None:
         m.d.comb += Assert(Mux(t.first_key, op.last, t.asked_all) == ~bench.within)
     with m.If(state("PROBE", "CAM", "OWNER", "JUDGE") & (op.kind == Kind.LOOKUP)):
         m.d.comb += Assert(t.pins.offers & (t.pins.offered == t.ring_number))
+
+
+def claim_rows(m: Module, bench: CoreBench) -> None:
+    """What it has to know of the rows of all frames: of what follows the operation in hand, and of a short segment."""
+    t, e, op, state = bench.t, bench.e, bench.t.op, bench.state
+    rows = t.frames.rows
+    follows = e._chained | state("OWNER", "JUDGE")
+    frame = Mux(e._chained, e._chain_frame, op.handle.frame)
+    kind = Mux(e._chained, e._chain, op.kind)
+    with m.If(follows & (kind == Kind.SEALED)):
+        m.d.comb += Assert(rows[frame].state == State.WRITING)
+    with m.If(follows & (kind == Kind.DRAINED)):
+        m.d.comb += Assert(rows[frame].state == State.DRAINING)
+    with m.If(state("ADVANCE", "APPEND")):
+        row = rows[t.index].as_value()
+        m.d.comb += Assert((t.frame.as_value() == row) & (t.frames.content == row) & t.frames.known)

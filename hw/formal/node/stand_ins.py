@@ -359,11 +359,18 @@ class AnyWords(wiring.Component):
 
 
 class AnyClock(wiring.Component):
-    """`hw.rtl.node.clock.Clock` that finds any frame of the partition that may be evicted, or none, at any time."""
+    """`hw.rtl.node.clock.Clock` that finds any frame of the partition that may be evicted, or none, at any time.
+
+    Attributes
+    ----------
+    searching, searched
+        Whether a search is under way, and of which partition.
+    """
 
     def __init__(self, params: Params):
         partition = bits_for(params.tables.partitions - 1)
         self.words = AnyWords(params)
+        self.searched, self.searching = Signal(partition), Signal()
         self._ends, self._finds = anything(1, "search_ends"), anything(1, "search_finds")
         self._choice = anything(bits_for(params.frames - 1), "search_victim")
         super().__init__(
@@ -386,7 +393,7 @@ class AnyClock(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.words = words = self.words
-        p, searching = Signal.like(self.partition), Signal()
+        p, searching = self.searched, self.searching
         m.d.comb += self.ready.eq(1)
         with m.If(self.start):
             m.d.sync += [p.eq(self.partition), searching.eq(1), self.done.eq(0)]
@@ -429,10 +436,14 @@ class AnyFrames(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += [self.ready.eq(1), self.any.eq(self._any)]
-        kept = Signal.like(self.item)
+        there = self.inside.bit_select(self.item, 1)
+        m.d.comb += [self.ready.eq(1), self.any.eq(self._any & there)]
         with m.If(self.offer):
-            m.d.sync += kept.eq(self._choice)
+            m.d.sync += self.item.eq(self._choice)
+        with m.If(self.pop):
+            m.d.sync += there.eq(0)
+        with m.If(self.push):
+            m.d.sync += self.inside.bit_select(self.push_item, 1).eq(1)
         return m
 
 

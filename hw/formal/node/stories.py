@@ -103,3 +103,37 @@ FOUND = (
 )
 """Blocks of two partitions are found, by the ring of one and by that of the other; one dies with its partition, and its
 place is taken for the same key; one is evicted."""
+
+def grown(ring: dict[str, int], *, frame: int, session: int = 0, victim: bool = False) -> tuple[Step, ...]:
+    """A ring stores a block in the frame that it gets from the queue of FREE frames, or as a victim."""
+    free = {"free_frame_any": 1, "free_frame": frame}
+    found = {"search_ends": 1, "search_finds": 1, "search_victim": frame}
+    handle = named(2 if victim else 1, frame)
+    name = {"slot": session}
+    return (
+        ask("ALLOC", ring=ring, key=frame, length=SEGMENT, slot=name, open=found if victim else free),
+        ask("WRITE", ring=ring, handle=handle, segment=0, length=SEGMENT, last=1),
+        Step("LANDED", {"handle": handle, "count": 1, "ok": 1}),
+        ask("SEAL", ring=ring, handle=handle, length=SEGMENT),
+    )
+
+
+QUOTA = (
+    administer("SET_EPOCH", epoch=1),
+    administer("SET_MODEL", model=0, live=1),
+    administer("SET_PARTITION", partition=0, limits={"quota": 4, "guarantee": 1}),
+    administer("SET_PARTITION", partition=1, limits={"quota": 2, "guarantee": 1}),
+    administer("BIND", ring=RING, bind=Bind.PARTITION, partition=0),
+    administer("BIND", ring=OTHER, bind=Bind.PARTITION, partition=1),
+    ask("OPEN_SESSION", open={"session_free": 1}),
+    ask("OPEN_SESSION", ring=OTHER, open={"session_free": 1, "session_slot": 1}),
+    *grown(RING, frame=0),
+    *grown(RING, frame=1),
+    *grown(RING, frame=2),
+    *grown(RING, frame=0, victim=True),
+    *grown(OTHER, frame=3, session=1),
+    *grown(OTHER, frame=1, session=1, victim=True),
+    ask("ALLOC", ring=OTHER, key=3, length=SEGMENT, slot={"slot": 1}, open={"search_ends": 1}),
+)
+"""A partition borrows until only guarantees are left, and evicts its own; another takes its guarantee, then a victim of
+the first, and is refused at its quota."""

@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 from amaranth.lib import data
 
-from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds
+from hw.formal.node.bench import CoreBench, claim_kinds, claim_rows
 from hw.formal.node.placed_cam import PlacedCam
 from hw.formal.node.stories import FOUND
 from hw.formal.property import Induction, Property
@@ -25,6 +25,7 @@ class Index(CoreBench):
         t, e, op, state, frames = self.t, self.e, self.t.op, self.state, range(self.params.frames)
         rows, places = t.frames.rows, t.cam.places
         claim_kinds(m, self)
+        claim_rows(m, self)
         key_bits = len(t.cam.tag) - len(rows[0].model) - len(rows[0].partition)
         keys = Signal(data.ArrayLayout(key_bits, self.params.frames))
         with m.If(state("CLAIM") & t.frames.write):
@@ -59,18 +60,7 @@ class Index(CoreBench):
 
     def _in_hand(self, m: Module) -> None:
         """What is known of the operation in hand, while it may wait."""
-        t, e, op, state = self.t, self.e, self.t.op, self.state
-        rows, places = t.frames.rows, t.cam.places
-        follows = e._chained | state("OWNER", "JUDGE")
-        frame = Mux(e._chained, e._chain_frame, op.handle.frame)
-        kind = Mux(e._chained, e._chain, op.kind)
-        with m.If(follows & (kind == Kind.SEALED)):
-            m.d.comb += Assert(rows[frame].state == State.WRITING)
-        with m.If(follows & (kind == Kind.DRAINED)):
-            m.d.comb += Assert(rows[frame].state == State.DRAINING)
-        with m.If(state("ADVANCE", "APPEND")):
-            row = rows[t.index].as_value()
-            m.d.comb += Assert((t.frame.as_value() == row) & (t.frames.content == row) & t.frames.known)
+        t, state, rows, places = self.t, self.state, self.t.frames.rows, self.t.cam.places
         tag = t.tag(t.ring.partition)
         with m.If(state("CHOOSE")):
             there = places[t.found.place]
@@ -101,6 +91,9 @@ class Hits(Index):
         judged = self.state("JUDGE") & e._answers & (op.kind == Kind.LOOKUP) & (e._status == Status.HIT)
         known = op.model < self.params.tables.models
         m.d.comb += Assert(~self.state("STREAM", "CAM", "PROBE") | known)
+        may_ask = t.public & t.read_masks[t.ring.partition]
+        looks = self.state("CAM", "OWNER", "JUDGE", "PROBE") & (op.kind == Kind.LOOKUP)
+        m.d.comb += Assert(~looks | (t.unasked & ~may_ask == 0))
         self._hit(m, streamed, said.handle.frame, latest, None)
         self._hit(m, judged, t.index, asked, op.key)
         m.d.comb += [
