@@ -137,3 +137,17 @@ QUOTA = (
 )
 """A partition borrows until only guarantees are left, and evicts its own; another takes its guarantee, then a victim of
 the first, and is refused at its quota."""
+
+LOSS = (
+    *BEGIN,
+    ask("ALLOC", key=1, length=SEGMENT, open=finds(0)),
+    ask("WRITE", handle=named(1), segment=0, length=SEGMENT, last=1),
+    Step("LANDED", {"handle": named(0), "count": 1, "ok": 1}),
+    ask("SEAL", handle=named(1), length=SEGMENT),
+    ask("LOOKUP", key=1, pin=1, last=1, open=hit()),
+    ask("LOOKUP", key=1, pin=1, last=1, open=hit() | {"pin_slot": 1}),
+    ask("ALLOC", key=2, length=SEGMENT, open=finds(1)),
+    Step("LOST", {"ring": RING}),
+    *(Step("NONE"),) * 4,
+)
+"""A ring has two pins on a block, and is writing another, when it is lost."""
