@@ -23,7 +23,10 @@ RTL = "hw.rtl."
 
 @dataclass(frozen=True)
 class Guard:
-    """A place in the source of `target`, which reads `text`; with `instead` in its place, `needs` is not proved."""
+    """A place in the source of `target`, which reads `text`; with `instead` in its place, `needs` is not proved.
+
+    A method is a target of its own: stand-ins would not reach a class that is compiled anew.
+    """
 
     name: str
     target: Any
@@ -40,9 +43,7 @@ GUARDS = (
         "(0, Status.PENDING)",
         "core_frames.unsealed",
     ),
-    Guard(
-        "only its own session reads what is being written", blocks.reading, " & t.owned", "", "core_frames.unsealed"
-    ),
+    Guard("only its own session reads what is being written", blocks.reading, " & t.owned", "", "core_frames.unsealed"),
     Guard(
         "the done bit waits for what has landed",
         internal._sealed,
@@ -67,7 +68,7 @@ GUARDS = (
     ),
     Guard(
         "what is read is no victim",
-        tables.Tables,
+        tables.Tables.note_evictable,
         "(row.pins != 0) | (row.reads != 0)",
         "row.pins != 0",
         "core_frames.pins",
@@ -95,21 +96,21 @@ GUARDS = (
     ),
     Guard(
         "a handle has the generation of its frame",
-        tables.Tables,
+        tables.Tables._derive,
         "& (self.op.handle.generation == frame.generation)",
         "",
         "core_frames.handles",
     ),
     Guard(
         "a handle has the epoch",
-        tables.Tables,
+        tables.Tables._derive,
         "(self.op.handle.epoch == self.epoch)",
         "Const(1)",
         "core_frames.handles",
     ),
     Guard(
         "a block dies with its model",
-        tables.Tables,
+        tables.Tables._derive,
         "self.scopes_alive.eq(self.partition_scopes.alive & self.model_scopes.alive)",
         "self.scopes_alive.eq(self.partition_scopes.alive)",
         "core_frames.handles",
@@ -161,12 +162,15 @@ GUARDS = (
 @contextmanager
 def removed(guard: Guard) -> Iterator[None]:
     """Let the hardware that is built be without `guard`."""
-    target, name = guard.target, guard.target.__name__
+    target = guard.target
+    *outer, name = target.__qualname__.split(".")
     mutant = mutate(target, guard.text, guard.instead)
+    modules = [module for known, module in sys.modules.items() if known.startswith(RTL)]
+    holders = [getattr(sys.modules[target.__module__], outer[0])] if outer else modules
     with ExitStack() as stack:
-        for module in [module for known, module in sys.modules.items() if known.startswith(RTL)]:
-            if getattr(module, name, None) is target:
-                stack.enter_context(patch.object(module, name, mutant))
+        for holder in holders:
+            if getattr(holder, name, None) is target:
+                stack.enter_context(patch.object(holder, name, mutant))
         yield
 
 

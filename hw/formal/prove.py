@@ -66,9 +66,8 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     proof = sby.configuration(
         mode=prop.method.mode, depth=prop.method.depth, engine=prop.method.engine, timeout=TIMEOUT
     )
-    told = isinstance(prop.cover, tuple)
     cover = repr(prop.cover)
-    if not told:
+    if isinstance(prop.cover, int):
         cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc bitwuzla", timeout=TIMEOUT)
     record = build / prop.name / f"{_digest(text, proof, cover)}.json"
     if record.exists() and not fresh:
@@ -84,7 +83,7 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
             ending, directory = searched, where
     seconds = time.monotonic() - started
     covered = False
-    if ending is Ending.PASS and told:
+    if ending is Ending.PASS and isinstance(prop.cover, tuple):
         with CONVERTING:
             covered = not missed(prop.design(), prop.cover)
     elif ending is Ending.PASS:

@@ -52,8 +52,11 @@ def counter(method: Method, *, limit: int, claim: int, cover: int = 1) -> Proper
     )
 
 
+LONG = ("cam.tag", "core_")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "cam.tag")) for name in all_properties()]
+    "name", [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(LONG)) for n in all_properties()]
 )
 def test_property_holds(tmp_path: Path, name: str) -> None:
     outcome = prove(all_properties()[name], build=tmp_path)

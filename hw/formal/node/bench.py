@@ -209,7 +209,6 @@ class CoreBench(wiring.Component):
         raise NotImplementedError
 
 
-
 def codes(machine: Signal) -> dict[str, int]:
     """The states of a machine by name, by its state register."""
     found: dict[str, int] = {}

@@ -14,8 +14,8 @@ class PlacedCam(AnyCam):
     """`hw.rtl.node.cam.Cam` in which a tag may lie in any place: finds what is stored, and offers any place that is not
     taken, or none.
 
-    It claims what `cam.tag` requires of the initiator: a tag goes where a LOOKUP has sent it, so in no second place, and
-    not over another; and the content stands while a LOOKUP is under way.
+    It claims what `cam.tag` requires of the initiator: a tag goes where a LOOKUP has sent it, so in no second place,
+    and not over another; and the content stands while a LOOKUP is under way.
 
     Attributes
     ----------
@@ -65,7 +65,11 @@ class PlacedCam(AnyCam):
         for number, place in enumerate(places):
             with m.If(updates):
                 with m.If(request.place.as_value() == number):
-                    m.d.sync += [place.valid.eq(request.valid), place.tag.eq(request.tag), place.frame.eq(request.frame)]
+                    m.d.sync += [
+                        place.valid.eq(request.valid),
+                        place.tag.eq(request.tag),
+                        place.frame.eq(request.frame),
+                    ]
                     m.d.comb += Assert(~request.valid | ~place.valid | (place.tag == request.tag), "over another tag")
                 with m.Else():
                     m.d.comb += Assert(~request.valid | ~place.valid | (place.tag != request.tag), "a second place")

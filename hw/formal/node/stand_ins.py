@@ -151,6 +151,8 @@ class AnySlots(wiring.Component):
     ----------
     rows
         The entries, with `used`, `generation` and `entry`.
+    entries
+        The table that has them.
     offers, offered
         Whether an offer stands, and of which table.
     """
@@ -159,8 +161,8 @@ class AnySlots(wiring.Component):
         table, slot = bits_for(tables - 1), bits_for(slots - 1)
         self._slot_bits = slot
         row = data.StructLayout({"used": 1, "generation": generation_bits, "entry": shape})
-        self._entries = AnyTable(shape=row, depth=tables << slot, ecc=False, swept=True)
-        self.rows = self._entries.rows
+        self.entries = AnyTable(shape=row, depth=tables << slot, ecc=False, swept=True)
+        self.rows = self.entries.rows
         self.offers, self.offered = Signal(), Signal(table)
         self.asked = Signal(table + slot)
         name = "pin" if tables > 1 else "session"
@@ -189,7 +191,7 @@ class AnySlots(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.entries = entries = self._entries
+        m.submodules.entries = entries = self.entries
         asked = self.asked
         place = Cat(self.free_slot, self.offered)
         m.d.comb += [

@@ -104,6 +104,7 @@ FOUND = (
 """Blocks of two partitions are found, by the ring of one and by that of the other; one dies with its partition, and its
 place is taken for the same key; one is evicted."""
 
+
 def grown(ring: dict[str, int], *, frame: int, session: int = 0, victim: bool = False) -> tuple[Step, ...]:
     """A ring stores a block in the frame that it gets from the queue of FREE frames, or as a victim."""
     free = {"free_frame_any": 1, "free_frame": frame}

@@ -78,7 +78,7 @@ class OneFrame(CoreBench):
         op = t.op
         landing = (op.kind == Kind.LANDED) & (op.handle.frame == index) & state("ADMIT", "OWNER", "JUDGE")
         done = (op.kind == Kind.READ_DONE) & (op.handle.frame == index) & state("ADMIT", "OWNER", "JUDGE")
-        live, sealed, sealing = row.state.matches(State.WRITING, State.SEALED), row.state == State.SEALED, row.sealing
+        sealed, sealing = row.state == State.SEALED, row.sealing
         held = Signal(4)
         m.d.comb += held.eq(sum(pin.used & (pin.entry == index) for pin in t.pins.rows))
         claim_kinds(m, self)
@@ -111,11 +111,17 @@ class OneFrame(CoreBench):
                 Assert(row.accepted <= self.params.pools[0].frame_bytes // size),
                 Assert(row.length <= row.bound),
                 Assert(row.bound <= self.params.pools[0].frame_bytes),
-                Assert(~sealed | ((row.landed == row.accepted) & ~sealing & (row.bound == row.length)), "the done bit before memory's answer"),
+                Assert(
+                    ~sealed | ((row.landed == row.accepted) & ~sealing & (row.bound == row.length)),
+                    "the done bit before memory's answer",
+                ),
                 Assert(~sealing | ((row.state == State.WRITING) & (row.bound == row.length))),
                 Assert((row.state != State.QUARANTINED) | row.generation.all()),
                 Assert((row.state != State.FREE) | ~row.generation.all()),
-                Assert(~row.state.matches(State.FREE, State.QUARANTINED) | ((row.pins == 0) & (row.reads == 0) & (self.writes == 0))),
+                Assert(
+                    ~row.state.matches(State.FREE, State.QUARANTINED)
+                    | ((row.pins == 0) & (row.reads == 0) & (self.writes == 0))
+                ),
                 Assert(~t.replacement.free.bit_select(index, 1) | (row.state == State.FREE)),
             ]
             with m.If(row.state != State.FREE):
@@ -148,7 +154,7 @@ class UnsealedFrame(OneFrame):
         verdict = data.View(e._verdict.shape(), e._verdicts.w_data)
         waiting = e._say & state_is(e._verdict, Kind.LOOKUP, Status.HIT) & (e._verdict.handle.frame == self.index)
         hit = e._verdicts.w_en & state_is(verdict, Kind.LOOKUP, Status.HIT) & (verdict.handle.frame == self.index)
-        telling = self.state("FETCH", "CLAIM", "EMIT") & ((e._other.kind != Kind.LOOKUP))
+        telling = self.state("FETCH", "CLAIM", "EMIT") & (e._other.kind != Kind.LOOKUP)
         m.d.comb += [Assert(~e._say | self.state("EMIT")), Assert(~e._tell_other | telling)]
         for when, said in ((waiting, e._verdict), (hit, verdict)):
             with m.If(when):
@@ -167,8 +173,8 @@ def state_is(verdict: Any, kind: Kind, status: Status) -> Value:
 
 
 class FinalFrame(OneFrame):
-    """Invariant 3: what describes the bytes of a SEALED frame stays until it is FREE, or evicted and claimed; and a WRITE
-    appends, to a frame that its own session is writing, and replaces nothing."""
+    """Invariant 3: what describes the bytes of a SEALED frame stays until it is FREE, or evicted and claimed; and a
+    WRITE appends, to a frame that its own session is writing, and replaces nothing."""
 
     def claim(self, m: Module) -> None:
         super().claim(m)
@@ -245,8 +251,8 @@ class PinnedFrame(OneFrame):
 
 
 class NamedFrame(OneFrame):
-    """Invariant 7: a handle of the frame in another generation or epoch, or of a block that is dead, changes nothing, nor
-    does the name of a pin or session of another use; and all of these are refused."""
+    """Invariant 7: a handle of the frame in another generation or epoch, or of a block that is dead, changes nothing,
+    nor does the name of a pin or session of another use; and all of these are refused."""
 
     def claim(self, m: Module) -> None:
         super().claim(m)
@@ -261,12 +267,16 @@ class NamedFrame(OneFrame):
             scope = scopes[index]
             alive &= ~scope.closed & (scope.generation == stamp)
         named = (op.handle.generation == row.generation) & (op.handle.epoch == t.epoch) & alive
-        by_handle = op.kind.matches(Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ, Kind.STEP_PARKED) & (op.handle.frame == self.index)
+        by_handle = op.kind.matches(Kind.WRITE, Kind.SEAL, Kind.ABORT, Kind.READ, Kind.STEP_PARKED) & (
+            op.handle.frame == self.index
+        )
         stale = by_handle & ~named
         pin = t.pins.rows[t.pins.asked]
         stale |= (op.kind == Kind.UNPIN) & ~(pin.used & (pin.generation == op.slot.generation))
         closed = t.sessions.rows[op.slot.slot[: len(t.sessions.slot)]]
-        stale |= op.kind.matches(Kind.CLOSE_SESSION, Kind.MIGRATE, Kind.ANSWER_FENCE) & ~(closed.used & (closed.generation == op.slot.generation))
+        stale |= op.kind.matches(Kind.CLOSE_SESSION, Kind.MIGRATE, Kind.ANSWER_FENCE) & ~(
+            closed.used & (closed.generation == op.slot.generation)
+        )
         judged = self.state("JUDGE", "ADVANCE", "APPEND") & t.frames_ready
         words, usage = t.replacement.clock.words, t.replacement.usage
         changes = Cat(
@@ -307,7 +317,6 @@ class NamedFrame(OneFrame):
 def _evictable(row: Any) -> Value:
     """SEALED, held by nothing, with a generation to go."""
     return (row.state == State.SEALED) & (row.pins == 0) & (row.reads == 0) & ~row.generation.all()
-
 
 
 PROPERTIES = (

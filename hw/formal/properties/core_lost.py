@@ -1,9 +1,9 @@
 """What the hands of the core do when a ring is lost."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 
-from hw.formal.node.bench import CoreBench, claim_kinds, claim_rows
+from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds, claim_rows
 from hw.formal.node.free import anything
 from hw.formal.node.stories import LOSS
 from hw.formal.property import Induction, Property
@@ -26,13 +26,27 @@ class Lost(CoreBench):
     def claim(self, m: Module) -> None:
         claim_kinds(m, self)
         claim_rows(m, self)
-        t, op, state, params = self.t, self.t.op, self.state, self.params
+        t, op, state = self.t, self.t.op, self.state
         number = constant(m, self.ring_choice, "ring")
-        ring, ready = t.rings[number], t.frames_ready
+        ring = t.rings[number]
         fenced = state("JUDGE") & (op.kind == Kind.FENCED)
         m.d.comb += Assume(~fenced | ~t.is_lost(t.fence.target))
 
-        # Pins: what a hand has looked at since the loss is free, and stays so.
+        m.d.comb += Assert(~state("CAM", "PROBE", "STREAM", *CHOOSING) | ~t.ring.lost)
+        claimant = t.sessions.rows[op.slot.slot[: len(t.sessions.slot)]]
+        own = claimant.used & (claimant.generation == op.slot.generation) & (claimant.entry.ring == op.stamp)
+        m.d.comb += Assert(~state(*CHOOSING) | own)
+        read = t.sessions.entries
+        stands = read.known & (read.content == Value.cast(t.sessions.rows[t.sessions.asked]))
+        m.d.comb += Assert(~state("ADVANCE", "APPEND") | stands)
+        self._pins(m, number)
+        self._frames(m, number)
+        m.d.comb += Assert(~(ring.lost & state("CLAIM") & (t.ring_number == number)), "a lost ring gets a frame")
+
+    def _pins(self, m: Module, number: Value) -> None:
+        """What a hand has looked at since the loss is free, and stays so."""
+        t, op, state, params = self.t, self.t.op, self.state, self.params
+        ring = t.rings[number]
         slots = params.tables.pins_per_ring
         pins = [t.pins.rows[Cat(Const(slot, len(t.pins.slot)), number)] for slot in range(slots)]
         looked, turns = Signal(slots), Signal(range(slots + 1))
@@ -57,8 +71,12 @@ class Lost(CoreBench):
         m.d.comb += Assert((turns != 1) | (ring.pins == 0) | (looked == Mux(hand ^ going, 1, 2)))
         m.d.comb += Assert((turns != 0) | (looked == 0))
         m.d.comb += Assert((turns == 0) | (turns == slots) | (t.ring_hand == number) | (ring.pins == 0))
+        m.d.comb += Cover((turns == slots) & (ring.pins == 0))
 
-        # Frames: what the sweep has looked at since the loss is not WRITING for the ring.
+    def _frames(self, m: Module, number: Value) -> None:
+        """What the sweep has looked at since the loss is not WRITING for the ring."""
+        t, op, state, params = self.t, self.t.op, self.state, self.params
+        ring = t.rings[number]
         frames = params.frames
         swept = Signal(frames)
         sweeps = state("JUDGE") & (op.kind == Kind.STEP_FRAMES)
@@ -67,7 +85,7 @@ class Lost(CoreBench):
         with m.Elif(sweeps):
             m.d.sync += swept.bit_select(t.index, 1).eq(1)
         under_way = state("OWNER", "JUDGE") & (op.kind == Kind.STEP_FRAMES)
-        with m.If(ready):
+        with m.If(t.frames_ready):
             for f in range(frames):
                 row = t.frames.rows[f]
                 session = t.sessions.rows[row.session_slot]
@@ -79,9 +97,7 @@ class Lost(CoreBench):
                 with m.If(ring.lost):
                     m.d.comb += Assert(~(swept[f] & (row.state == State.WRITING) & of_ring), "WRITING for a lost ring")
                     m.d.comb += Assert(swept[f] | comes, "a frame is passed over")
-        m.d.comb += Assert(~(ring.lost & state("CLAIM") & (t.ring_number == number)), "a lost ring gets a frame")
         m.d.comb += [
-            Cover((turns == slots) & (ring.pins == 0)),
             Cover(swept.all() & (t.sweeps == 0)),
             Cover(sweeps & t.frames.write & ring.lost),
         ]

@@ -27,22 +27,31 @@ class Quota(CoreBench):
     def claim(self, m: Module) -> None:
         claim_kinds(m, self)
         claim_rows(m, self)
-        t, e, state, frames = self.t, self.e, self.state, range(self.params.frames)
-        rows, usage, clock = t.frames.rows, t.replacement.usage, t.replacement.clock
-        inside = t.replacement._free.inside
-        registers = {name: self.registers[f"replacement.usage.{name}"] for name in ("used", "borrowed", "promised")}
-        serving = self.registers["replacement.usage.serving"]
-        configured = self.registers["replacement.usage.configured"]
-        partitions = self.params.tables.partitions
-        limits = data.View(
-            data.ArrayLayout(self.limits, partitions), Value.cast(self.registers["replacement.usage.limits"])
-        )
-        used = [registers["used"].word_select(p, len(usage.used)) for p in range(partitions)]
-        borrowed, promised = registers["borrowed"], registers["promised"]
+        t, partitions = self.t, self.params.tables.partitions
+        registers = {name: self.registers[f"replacement.usage.{name}"] for name in KEPT}
+        self.configured, self.serving = registers["configured"], registers["serving"]
+        self.borrowed, self.promised = registers["borrowed"], registers["promised"]
+        self.granted = data.View(data.ArrayLayout(self.limits, partitions), Value.cast(registers["limits"]))
+        width = len(t.replacement.usage.used)
+        self.used = [registers["used"].word_select(p, width) for p in range(partitions)]
+        self.inside = t.replacement._free.inside
+        # Of the partition that an ALLOC is for.
+        self.now = _of(self.used, t.ring.partition)
+        self.mine = self.granted[t.ring.partition]
+        self.full = self.now >= self.mine.quota
+        self.lendable = self.borrowed + self.promised < self.serving
+        self._partitions(m)
+        self._each_frame(m)
+        self._choice(m)
+        self._growth(m)
 
+    def _partitions(self, m: Module) -> None:
+        """What is counted is what there is."""
+        t, state, frames, rows = self.t, self.state, range(self.params.frames), self.t.frames.rows
+        used, limits = self.used, self.granted
         taken = [state(*AFTER_CHOICE) & (t.chosen == f) for f in frames]
         above = []
-        for p in range(partitions):
+        for p in range(len(used)):
             has = [
                 rows[f].state.matches(State.WRITING, State.SEALED, State.DRAINING)
                 & (rows[f].partition == p)
@@ -54,22 +63,28 @@ class Quota(CoreBench):
                 m.d.comb += Assert(used[p] == sum(has), "a frame is lost, or counted twice")
             with m.Else():
                 m.d.comb += Assert(used[p] == 0)
-            m.d.comb += Assert(configured[p] | (limits[p].as_value() == 0))
+            m.d.comb += Assert(self.configured[p] | (limits[p].as_value() == 0))
             m.d.comb += Assert((limits[p].guarantee <= limits[p].quota) & (limits[p].quota <= self.params.frames))
             m.d.comb += Assert(limits[p].pool == 0)
         m.d.comb += [
-            Assert(borrowed == sum(above)),
-            Assert(promised == sum(limits[p].guarantee for p in range(partitions))),
-            Assert(promised <= self.params.frames),
+            Assert(self.borrowed == sum(above)),
+            Assert(self.promised == sum(limits[p].guarantee for p in range(len(used)))),
+            Assert(self.promised <= self.params.frames),
         ]
+
+    def _each_frame(self, m: Module) -> None:
+        """A frame is FREE and in the queue, or somebody's, or out of service; what may be evicted is its owner's."""
+        t, state, frames, rows = self.t, self.state, range(self.params.frames), self.t.frames.rows
+        inside, serving, clock = self.inside, self.serving, t.replacement.clock
         out = [rows[f].state == State.QUARANTINED for f in frames]
         with m.If(t.frames_ready):
             m.d.comb += Assert(serving == self.params.frames - sum(out), "out of service, and lent")
         with m.Else():
             m.d.comb += Assert(serving == self.params.frames)
-            m.d.comb += [Assert(inside.all()), Assert(clock.words.may_evict == 0), Assert(state("IDLE") & ~e._chained)]
+            m.d.comb += [Assert(inside.all()), Assert(clock.words.may_evict == 0)]
+            m.d.comb += Assert(state("IDLE") & ~self.e._chained)
         for f in frames:
-            free = (rows[f].state == State.FREE) & ~taken[f]
+            free = (rows[f].state == State.FREE) & ~(state(*AFTER_CHOICE) & (t.chosen == f))
             live = rows[f].state.matches(State.WRITING, State.SEALED)
             with m.If(t.frames_ready):
                 m.d.comb += Assert(inside[f] == free, "FREE and in no queue, or the reverse")
@@ -79,14 +94,14 @@ class Quota(CoreBench):
                 m.d.comb += Assert((rows[f].state == State.QUARANTINED) <= rows[f].generation.all())
                 m.d.comb += Assert((rows[f].state == State.FREE) <= ~rows[f].generation.all())
 
-        # The choice that the core waits for.
-        p, now = t.ring.partition, _of(used, t.ring.partition)
-        mine = limits[p]
-        full = now >= mine.quota
-        entitled = (now < mine.guarantee) | (borrowed + promised < serving)
+    def _choice(self, m: Module) -> None:
+        """What is known of a choice, while the core waits for it and when it is there."""
+        t, state, rows, p = self.t, self.state, self.t.frames.rows, self.t.ring.partition
+        usage, clock, limits, used, full = t.replacement.usage, t.replacement.clock, self.granted, self.used, self.full
+        entitled = (self.now < self.mine.guarantee) | self.lendable
         replacing = t.replacement
         machine = self.registers["replacement.fsm_state"]
-        idle, offers, decides, searches, own = (codes(machine)[name] for name in MACHINE)
+        idle, decides, searches, own = (codes(machine)[name] for name in MACHINE)
         found = replacing.done & replacing.found
         with m.If(~state("CHOOSE")):
             m.d.comb += Assert((machine == idle) & ~clock.searching)
@@ -101,7 +116,9 @@ class Quota(CoreBench):
                 m.d.comb += Assert(replacing.at_quota == full)
             with m.If(machine.matches(searches, own)):
                 m.d.comb += Assert(clock.searching | clock.done)
-                m.d.comb += Assert((clock.searched == p) | ((machine == searches) & ~full & self._gives(used, limits, clock)))
+                m.d.comb += Assert(
+                    (clock.searched == p) | ((machine == searches) & ~full & self._gives(used, limits, clock))
+                )
             with m.Else():
                 m.d.comb += Assert(~clock.searching)
             victim = rows[clock.victim]
@@ -113,24 +130,26 @@ class Quota(CoreBench):
                 gives = _of(used, victim.partition) > limits[victim.partition].guarantee
                 m.d.comb += Assert((victim.partition == p) | (~full & gives))
             with m.If(found & ~replacing.evict):
-                m.d.comb += Assert(~full & entitled & inside.bit_select(replacing.frame, 1))
+                m.d.comb += Assert(~full & entitled & self.inside.bit_select(replacing.frame, 1))
 
-        # What an ALLOC does to its partition.
+    def _growth(self, m: Module) -> None:
+        """What an ALLOC does to its partition."""
+        t, state, now, borrowed = self.t, self.state, self.now, self.borrowed
         before, lent = Signal.like(now), Signal.like(borrowed)
         with m.If(state("CHOOSE")):
             m.d.sync += [before.eq(now), lent.eq(borrowed)]
-        growing, borrows = usage.gain, now >= mine.guarantee
+        growing, borrows = t.replacement.usage.gain, now >= self.mine.guarantee
         with m.If(growing):
             m.d.comb += [
-                Assert(usage.gain_index == p),
-                Assert((now < mine.quota) | (now < before), "beyond the quota"),
-                Assert(~borrows | (borrowed + promised < serving) | (borrowed < lent), "lent what is guaranteed"),
+                Assert(t.replacement.usage.gain_index == t.ring.partition),
+                Assert((now < self.mine.quota) | (now < before), "beyond the quota"),
+                Assert(~borrows | self.lendable | (borrowed < lent), "lent what is guaranteed"),
             ]
         m.d.comb += [
             Cover(growing & borrows),
             Cover(growing & (now < before)),
-            Cover(state("EVICT") & (t.frame.partition != p)),
-            Cover(state("CHOOSE") & full),
+            Cover(state("EVICT") & (t.frame.partition != t.ring.partition)),
+            Cover(state("CHOOSE") & self.full),
         ]
 
     def _gives(self, used: list[Value], limits: data.View, clock: AnyClock) -> Value:
@@ -138,7 +157,11 @@ class Quota(CoreBench):
         return _of(used, clock.searched) > limits[clock.searched].guarantee
 
 
-MACHINE = ("IDLE", "OFFER", "DECIDE", "SEARCH", "OWN")
+MACHINE = ("IDLE", "DECIDE", "SEARCH", "OWN")
+"""States of `Replacement`."""
+
+KEPT = ("used", "borrowed", "promised", "serving", "configured", "limits")
+"""Registers of `Usage`."""
 
 
 def _of(values: list[Value], index: Value) -> Value:

@@ -41,7 +41,9 @@ class Index(CoreBench):
             for f in frames:
                 place = places[rows[f].place]
                 with m.If(self.linked[f]):
-                    m.d.comb += Assert(place.valid & (place.frame == f) & (place.tag == self.tags[f]), "not in its place")
+                    m.d.comb += Assert(
+                        place.valid & (place.frame == f) & (place.tag == self.tags[f]), "not in its place"
+                    )
                 m.d.comb += [
                     Assert(~t.replacement.free.bit_select(f, 1) | (rows[f].state == State.FREE)),
                     Assert(~t.replacement.clock.words.may_evict.bit_select(f, 1) | (rows[f].state == State.SEALED)),
@@ -74,8 +76,8 @@ class Index(CoreBench):
 
 
 class Hits(Index):
-    """A HIT names a SEALED frame that was claimed for the key and model asked for, in the own partition or in a public one
-    that the read mask has, and whose scopes are alive."""
+    """A HIT names a SEALED frame that was claimed for the key and model asked for, in the own partition or in a public
+    one that the read mask has, and whose scopes are alive."""
 
     def claim(self, m: Module) -> None:
         super().claim(m)

@@ -16,8 +16,9 @@ CHOICE = 2
 
 
 class Bound(CoreBench):
-    """The core is back in IDLE within `BOUND` cycles of whatever it has begun, and then has said all that it has to say:
-    if its queues have room, the keys of a LOOKUP come without a pause, and a frame is chosen within `CHOICE` cycles."""
+    """The core is back in IDLE within `BOUND` cycles of whatever it has begun, and then has said all that it has to
+    say: if its queues have room, the keys of a LOOKUP come without a pause, and a frame is chosen within `CHOICE`
+    cycles."""
 
     def claim(self, m: Module) -> None:
         claim_kinds(m, self)
