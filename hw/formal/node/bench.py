@@ -17,6 +17,7 @@ from hw.formal.node.memory import OpenMemory
 from hw.formal.node.small import small, small_params
 from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, AnyReplacement, AnySlots, AnyTable
 from hw.formal.story import Step
+from hw.params.protocol import Status
 from hw.rtl.node import replacement, scopes
 from hw.rtl.node.core import Core, core, emission, tables
 from hw.rtl.node.layouts import Kind, State, limits_layout, operation_layout
@@ -250,3 +251,14 @@ def claim_rows(m: Module, bench: CoreBench) -> None:
     with m.If(state("ADVANCE", "APPEND")):
         row = rows[t.index].as_value()
         m.d.comb += Assert((t.frame.as_value() == row) & (t.frames.content == row) & t.frames.known)
+
+
+def require_rows(m: Module, bench: CoreBench) -> None:
+    """What `core_frames` shows of any frame: of the one that is chosen, and of one that a WRITE appends to."""
+    t, e, choice, rows = bench.t, bench.e, bench.t.replacement, bench.t.frames.rows
+    with m.If(bench.state("CHOOSE") & choice.done & choice.found):
+        chosen = rows[choice.frame].state
+        m.d.comb += Assume(Mux(choice.evict, chosen == State.SEALED, chosen == State.FREE))
+    appends = e._answers & (t.op.kind == Kind.WRITE) & (e._status == Status.OK)
+    with m.If(appends | bench.state("ADVANCE", "APPEND")):
+        m.d.comb += Assume(rows[t.index].state == State.WRITING)

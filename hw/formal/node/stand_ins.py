@@ -164,7 +164,7 @@ class AnySlots(wiring.Component):
         self.entries = AnyTable(shape=row, depth=tables << slot, ecc=False, swept=True)
         self.rows = self.entries.rows
         self.offers, self.offered = Signal(), Signal(table)
-        self.asked = Signal(table + slot)
+        self.asked = Signal(range(tables << slot))
         name = "pin" if tables > 1 else "session"
         self._free = anything(1, f"{name}_free")
         self._slot = anything(slot, f"{name}_slot")

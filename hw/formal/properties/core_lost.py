@@ -3,7 +3,7 @@
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
 
-from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds, claim_rows
+from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds, claim_rows, require_rows
 from hw.formal.node.free import anything
 from hw.formal.node.stories import LOSS
 from hw.formal.property import Induction, Property
@@ -26,6 +26,7 @@ class Lost(CoreBench):
     def claim(self, m: Module) -> None:
         claim_kinds(m, self)
         claim_rows(m, self)
+        require_rows(m, self)
         t, op, state = self.t, self.t.op, self.state
         number = constant(m, self.ring_choice, "ring")
         ring = t.rings[number]
@@ -37,7 +38,8 @@ class Lost(CoreBench):
         own = claimant.used & (claimant.generation == op.slot.generation) & (claimant.entry.ring == op.stamp)
         m.d.comb += Assert(~state(*CHOOSING) | own)
         read = t.sessions.entries
-        stands = read.known & (read.content == Value.cast(t.sessions.rows[t.sessions.asked]))
+        held = t.sessions.rows[t.sessions.asked]
+        stands = read.known & (read.content == Value.cast(held)) & held.used
         m.d.comb += Assert(~state("ADVANCE", "APPEND") | stands)
         self._pins(m, number)
         self._frames(m, number)

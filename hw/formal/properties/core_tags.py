@@ -3,10 +3,10 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.hdl import Assert, Assume, Cover
+from amaranth.hdl import Assert, Cover
 from amaranth.lib import data
 
-from hw.formal.node.bench import CoreBench, claim_kinds, claim_rows
+from hw.formal.node.bench import CoreBench, claim_kinds, claim_rows, require_rows
 from hw.formal.node.placed_cam import PlacedCam
 from hw.formal.node.stories import FOUND
 from hw.formal.property import Induction, Property
@@ -26,6 +26,7 @@ class Index(CoreBench):
         rows, places = t.frames.rows, t.cam.places
         claim_kinds(m, self)
         claim_rows(m, self)
+        require_rows(m, self)
         key_bits = len(t.cam.tag) - len(rows[0].model) - len(rows[0].partition)
         keys = Signal(data.ArrayLayout(key_bits, self.params.frames))
         with m.If(state("CLAIM") & t.frames.write):
@@ -62,17 +63,13 @@ class Index(CoreBench):
 
     def _in_hand(self, m: Module) -> None:
         """What is known of the operation in hand, while it may wait."""
-        t, state, rows, places = self.t, self.state, self.t.frames.rows, self.t.cam.places
+        t, state, places = self.t, self.state, self.t.cam.places
         tag = t.tag(t.ring.partition)
         with m.If(state("CHOOSE")):
             there = places[t.found.place]
             stored = Cat(place.valid & (place.tag == tag) for place in places).any()
             m.d.comb += Assert(Mux(t.found.hit, there.valid & (there.tag == tag), ~there.valid & ~stored))
             m.d.comb += Assert(~t.found.hit | (there.frame == t.found.frame))
-        choice = t.replacement
-        with m.If(state("CHOOSE") & choice.done & choice.found):
-            chosen = rows[choice.frame].state
-            m.d.comb += Assume(Mux(choice.evict, chosen == State.SEALED, chosen == State.FREE))
 
 
 class Hits(Index):

@@ -3,10 +3,10 @@
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover
 
-from hw.formal.node.bench import CoreBench, claim_kinds
+from hw.formal.node.bench import CoreBench, claim_kinds, require_rows
 from hw.formal.node.stories import LIFE
 from hw.formal.property import Induction, Property
-from hw.rtl.node.layouts import Kind, State
+from hw.rtl.node.layouts import Kind
 
 BOUND = 24
 """Cycles from the cycle after an operation is taken, or a hand begins a step, until the core is back in IDLE."""
@@ -22,6 +22,7 @@ class Bound(CoreBench):
 
     def claim(self, m: Module) -> None:
         claim_kinds(m, self)
+        require_rows(m, self)
         t, e, op = self.t, self.e, self.operation
         busy, waited = Signal(range(BOUND + 2)), Signal(range(CHOICE + 1))
         with m.If(self.state("IDLE")):
@@ -41,8 +42,6 @@ class Bound(CoreBench):
         with m.Else():
             m.d.sync += waited.eq(waited + 1)
             m.d.comb += Assume(t.replacement.done | (waited < CHOICE - 1))
-            with m.If(t.replacement.done & t.replacement.found):
-                m.d.comb += Assume(t.frames.rows[t.replacement.frame].state.matches(State.FREE, State.SEALED))
         m.d.comb += [Cover(busy == 11), Cover(self.state("STREAM") & (busy > 5)), Cover(self.state("APPEND"))]
 
 
