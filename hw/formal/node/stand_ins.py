@@ -267,15 +267,17 @@ class AnyFences(wiring.Component):
 
     def __init__(self, params: Params):
         number = bits_for(params.tables.fences - 1)
-        fence = fence_layout(params)
-        self._answers = {"room": 1, "free": number, "fence": fence, "asks": 1, "slot": fence["slot"].shape}
+        slot = bits_for(params.tables.sessions - 1)
+        self._answers = {"room": 1, "free": number, "fence": fence_layout(), "asks": 1, "slot": slot}
         self._open = {name: anything(shape, f"fence_{name}") for name, shape in self._answers.items()}
         self._kind = anything(2, "fence_kind")
         super().__init__(
             {
                 "lost": In(params.rings),
                 "begin": In(1),
-                "new_fence": In(fence),
+                "new_slot": In(slot),
+                "target": In(layouts.ring_layout()),
+                "tag": In(layouts.TAG_BITS),
                 "index": In(number),
                 "answer": In(1),
                 "writes": In(layouts.COUNT_BITS),
