@@ -6,6 +6,8 @@ from typing import Protocol
 
 from amaranth.lib import wiring
 
+from hw.formal.story import Story
+
 
 class Method(Protocol):
     """A way to prove: a mode, a depth and an engine of sby."""
@@ -65,12 +67,13 @@ class Property:
     - `design`: makes the component to prove. All its members are inputs, and all inputs are free, reset too: before the
       first reset every register and memory holds anything; claims and covers count from the cycle after it.
     - `method`: how it is proved.
-    - `cover`: cycles within which every `Cover` in the design must be reachable, and within which a failure is looked
-      for when an induction does not close.
+    - `cover`: cycles within which every `Cover` in the design must be reachable, or a story that reaches them.
+    - `search`: cycles within which a failure is looked for when an induction does not close.
     """
 
     name: str
     shows: str
     design: Callable[[], wiring.Component]
     method: Method
-    cover: int
+    cover: int | Story
+    search: int = 32

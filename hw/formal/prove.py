@@ -16,6 +16,7 @@ from amaranth.back import rtlil
 from hw.formal import sby
 from hw.formal.property import Property
 from hw.formal.sby import Ending
+from hw.formal.story import missed
 from hw.params import KvnodeError
 
 BUILD = Path("build/prove")
@@ -65,7 +66,9 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     proof = sby.configuration(
         mode=prop.method.mode, depth=prop.method.depth, engine=prop.method.engine, timeout=TIMEOUT
     )
-    cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc bitwuzla", timeout=TIMEOUT)
+    cover = repr(prop.cover)
+    if isinstance(prop.cover, int):
+        cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc bitwuzla", timeout=TIMEOUT)
     record = build / prop.name / f"{_digest(text, proof, cover)}.json"
     if record.exists() and not fresh:
         found = json.loads(record.read_text())
@@ -74,12 +77,17 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     started = time.monotonic()
     ending, directory = _run(record.parent / "proof", text, proof)
     if ending is Ending.UNKNOWN:
-        search = sby.configuration(mode="bmc", depth=prop.cover, engine="abc bmc3", timeout=TIMEOUT)
+        search = sby.configuration(mode="bmc", depth=prop.search, engine="abc bmc3", timeout=TIMEOUT)
         searched, where = _run(record.parent / "search", text, search)
         if searched is Ending.FAIL:
             ending, directory = searched, where
     seconds = time.monotonic() - started
-    covered = ending is Ending.PASS and _run(record.parent / "cover", text, cover)[0] is Ending.PASS
+    covered = False
+    if ending is Ending.PASS and isinstance(prop.cover, tuple):
+        with CONVERTING:
+            covered = not missed(prop.design(), prop.cover)
+    elif ending is Ending.PASS:
+        covered = _run(record.parent / "cover", text, cover)[0] is Ending.PASS
     outcome = _outcome(prop, ending, directory, seconds=round(seconds, 1), covered=covered)
     if outcome.good:
         kept = {key: value for key, value in asdict(outcome).items() if key not in ("trace", "cached")}

@@ -53,7 +53,7 @@ def replay(design: wiring.Component, inputs: list[Inputs]) -> dict[int, list[str
     """
     ports = _ports(design)
     fragment = Fragment.get(design, None)
-    checks = list(_checks(fragment))
+    found_checks = list(checks(fragment))
     m = Module()
     m.domains.sync = sync = ClockDomain()
     m.submodules.design = fragment
@@ -64,7 +64,7 @@ def replay(design: wiring.Component, inputs: list[Inputs]) -> dict[int, list[str
             ctx.set(sync.rst, values["rst"])
             for name, port in ports.items():
                 ctx.set(port, values[name])
-            for kind, place, flag in checks:
+            for kind, place, flag in found_checks:
                 if cycle and not ctx.get(flag):
                     if kind is Property.Kind.Assume:
                         raise ValueError(f"cycle {cycle}: the inputs break the rule at {place}")
@@ -87,25 +87,28 @@ def _ports(design: wiring.Component) -> dict[str, Value]:
     }
 
 
-def _checks(fragment: Fragment) -> Iterator[tuple[Property.Kind, str, Signal]]:
-    """Turn every claim and rule into a signal that tells whether it holds: only settled values are to count."""
+def checks(fragment: Fragment, *, covers: bool = False) -> Iterator[tuple[Property.Kind, str, Signal]]:
+    """Turn every claim and rule into a signal that tells whether it holds: only settled values are to count.
+
+    With `covers`, every cover too; without, they are left out.
+    """
     for submodule, _, _ in fragment.subfragments:
-        yield from _checks(submodule)
+        yield from checks(submodule, covers=covers)
     for statements in fragment.statements.values():
-        yield from _flags(statements)
+        yield from _flags(statements, covers)
 
 
-def _flags(statements: list) -> Iterator[tuple[Property.Kind, str, Signal]]:
+def _flags(statements: list, covers: bool) -> Iterator[tuple[Property.Kind, str, Signal]]:
     for statement in list(statements):
         if isinstance(statement, Switch):
             for _, inner, _ in statement.cases:
-                yield from _flags(inner)
+                yield from _flags(inner, covers)
         elif isinstance(statement, Property):
             where = statements.index(statement)
-            if statement.kind is Property.Kind.Cover:
+            if statement.kind is Property.Kind.Cover and not covers:
                 del statements[where]
                 continue
-            flag = Signal(init=1, name="holds")
+            flag = Signal(init=statement.kind is not Property.Kind.Cover, name="holds")
             statements[where] = flag.eq(statement.test.bool())
             file, line = statement.src_loc
             yield statement.kind, f"{Path(file).name}:{line}", flag

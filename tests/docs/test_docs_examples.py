@@ -36,7 +36,7 @@ ELSEWHERE = {
         "takes ten seconds; tests/trace covers the generator with fewer requests"
     ),
     "kvnode synth cam crc32c csr": "takes two minutes; tests/hw/test_synth.py synthesises less",
-    "kvnode prove": "proves for a minute what tests/hw/test_prove.py proves one by one",
+    "kvnode prove": "proves for minutes what tests/hw/test_prove.py proves one by one",
     ".venv/bin/pytest tests/hw/test_crc32c.py -k test_bench": BENCH,
     "COCOTB_TEST_FILTER=full_rate .venv/bin/pytest 'tests/hw/test_crc32c.py::test_bench[zero-16]'": BENCH,
     "KVNODE_SEED=7 KVNODE_WAVES=1 .venv/bin/pytest -s 'tests/hw/test_crc32c.py::test_bench[random-4]'": BENCH,

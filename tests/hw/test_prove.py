@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from amaranth import Module, Signal
@@ -14,10 +15,15 @@ from hw.formal import Bounded, Induction, Method, Pdr, Property, Verdict, all_pr
 from hw.formal.properties.cam import CamTag
 from hw.formal.properties.crc32c import CrcConservation, CrcHarness, CrcSerial, CrcStream, CrcValue
 from hw.formal.properties.fabric import LinkConservation, LinkHarness, LinkOrder, LinkStream
+from hw.formal.properties.replacement import FreeItems, Victims
+from hw.formal.properties.slots import SlotNames
 from hw.formal.trace import read_inputs, replay
 from hw.params import crc32c
 from hw.rtl.fabric import Receiver, Transmitter
 from hw.rtl.node.cam import Cam
+from hw.rtl.node.clock import Clock
+from hw.rtl.node.free_queues import FreeQueues
+from hw.rtl.node.slots import SlotTables
 from hw.rtl.queue import Queue
 from hw.rtl.transform import Crc32c
 from hw.tb.mutate import mutate
@@ -52,8 +58,11 @@ def counter(method: Method, *, limit: int, claim: int, cover: int = 1) -> Proper
     )
 
 
+LONG = ("cam.tag", "core_", "replacement.")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "cam.tag")) for name in all_properties()]
+    "name", [pytest.param(n, marks=[pytest.mark.nightly] * n.startswith(LONG)) for n in all_properties()]
 )
 def test_property_holds(tmp_path: Path, name: str) -> None:
     outcome = prove(all_properties()[name], build=tmp_path)
@@ -179,6 +188,41 @@ def test_property_fails_on_mutant_of_a_link(tmp_path: Path, monkeypatch: pytest.
     ends = {"sender" if unit is Transmitter else "taker": mutant} if unit is not Queue else {}
     bounded = Bounded(12, "the bug is near, and abc's witness cannot be read back where a memory's content matters")
     check_failure(tmp_path, f"fabric.{prop}", lambda: harness(**ends), method=bounded)
+
+
+PART_MUTANTS: dict[str, tuple[str, Callable[[Any], wiring.Component], type[wiring.Component], str, str]] = {
+    "a name that was given before": (
+        "slots.names",
+        SlotNames,
+        SlotTables,
+        "released.generation.eq(self.generation + 1)",
+        "released.generation.eq(self.generation)",
+    ),
+    "a FREE frame offered twice": (
+        "replacement.free",
+        FreeItems,
+        FreeQueues,
+        "Mux(popping, following, oldest[self.queue])",
+        "oldest[self.queue]",
+    ),
+    "a victim not looked at again": (
+        "replacement.victim",
+        Victims,
+        Clock,
+        "with m.If(word.evictable.bit_select(bit, 1) & ~word.referenced.bit_select(bit, 1)):",
+        "with m.If(~word.referenced.bit_select(bit, 1)):",
+    ),
+}
+"""Name to the property that must fail, its design, the class with the bug, what is right and what is wrong."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.nightly] * (m[0] != "slots.names")) for n, m in PART_MUTANTS.items()]
+)
+def test_property_fails_on_mutant_of_a_part_of_the_core(tmp_path: Path, name: str) -> None:
+    prop, design, unit, good, bad = PART_MUTANTS[name]
+    mutant = mutate(unit, good, bad)
+    check_failure(tmp_path, prop, lambda: design(mutant), replayed=False)
 
 
 def check_failure(

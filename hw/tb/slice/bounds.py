@@ -1,15 +1,8 @@
 """How long the loss of a port takes at most, as docs/slice.md says."""
 
-import math
-
 from hw.params import Params
 from hw.rtl.node.core.tables import HANDS_EVERY
-
-
-def operation_cycles(params: Params) -> int:
-    """Cycles of the longest operation: an ALLOC that finds no victim, or a LOOKUP that asks all partitions."""
-    words = math.ceil(max(pool.frames for pool in params.pools) / params.tables.scan_frames)
-    return 40 + max(10 * words, 12 * params.tables.lookup_keys * params.tables.partitions)
+from hw.tb.slice.latency import operation_cycles
 
 
 def memory_operations(params: Params) -> int:
