@@ -6,7 +6,7 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.hdl import Assume, ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, exact_log2
 
 from hw.formal.node.free import anything
 from hw.params import Params
@@ -240,6 +240,7 @@ class AnyParking(wiring.Component):
             {
                 "ready": Out(1),
                 "offer": In(1),
+                "share": In(exact_log2(params.shares)),
                 "take": In(1),
                 "new_entry": In(parked_layout(params)),
                 "wake": In(1),
@@ -274,6 +275,7 @@ class AnyFences(wiring.Component):
         super().__init__(
             {
                 "lost": In(params.rings),
+                "share": In(exact_log2(params.shares)),
                 "begin": In(1),
                 "new_slot": In(slot),
                 "target": In(layouts.ring_layout()),
