@@ -1,5 +1,6 @@
 """Guards of the hardware: lines without which a property must not be provable any more."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -193,4 +194,4 @@ def _without(guard: Guard, prop: Property) -> Any:
 
 
 def _path(guard: Guard) -> str:
-    return guard.name.replace(" ", "-")
+    return re.sub(r"\W+", "-", guard.name)

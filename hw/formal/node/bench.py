@@ -12,10 +12,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from hw.formal.internals import open_up
+from hw.formal.node.choosers import AnyReplacement
 from hw.formal.node.free import anything, opened
 from hw.formal.node.memory import OpenMemory
 from hw.formal.node.small import small, small_params
-from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, AnyReplacement, AnySlots, AnyTable
+from hw.formal.node.stand_ins import AnyCam, AnyFences, AnyParking, AnyQueue, AnySlots, AnyTable
 from hw.formal.story import Step
 from hw.params.protocol import Status
 from hw.rtl.node import replacement, scopes

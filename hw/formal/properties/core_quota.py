@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Cover
 from amaranth.lib import data
 
 from hw.formal.node.bench import CoreBench, claim_kinds, claim_rows, codes
-from hw.formal.node.stand_ins import AnyClock, AnyFrames
+from hw.formal.node.choosers import AnyClock, AnyFrames
 from hw.formal.node.stories import QUOTA
 from hw.formal.property import Induction, Property
 from hw.rtl.node.layouts import State
