@@ -175,7 +175,7 @@ def _parameters(params: Params) -> Table:
             rows.append(
                 Row(
                     name=label,
-                    values=[json.dumps(value) if isinstance(value, bool) else f"{value:,}"],
+                    values=[json.dumps(value) if isinstance(value, bool | str) else f"{value:,}"],
                     unit=about.metadata["unit"],
                     definition=about.metadata["doc"],
                     strong=value != _default(dotted),

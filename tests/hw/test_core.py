@@ -114,7 +114,7 @@ def play(
         offers: list[dict[str, Any]] = []
         left, idle = moves, 0
         while idle < SETTLED:
-            if not offers and (left or isinstance(script, Script)):
+            if not offers and (left or (script is not None and not moves)):
                 world.ask()
                 left -= bool(left)
             offers = offers or world.offer()

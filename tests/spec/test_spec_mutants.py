@@ -24,7 +24,7 @@ from pymodel.spec.replacement import Replacement
 from pymodel.spec.scope import Scope
 from pymodel.spec.slots import Slots
 
-SEEDS = range(5)
+SEEDS = range(8)
 OPERATIONS = 4000
 
 

@@ -95,8 +95,8 @@ BEHAVIOUR: dict[str, tuple[Callable[..., Any], str, str, Callable[[], None]]] = 
     ),
     "gives the slot out again that was returned last": (
         Slots.take,
-        "self._free.popleft()",
-        "self._free.pop()",
+        "free.popleft()",
+        "free.pop()",
         lifetimes.test_the_slot_that_has_been_free_longest_is_taken,
     ),
 }

@@ -471,6 +471,13 @@ def a_session_moves_to_one_ring_at_a_time(bench: Bench) -> Completion:
     return bench.do(A_TOO, c.Migrate(session))
 
 
+@ends(Opcode.MIGRATE, Status.NO_SPACE)
+def so_many_sessions_move_at_a_time(bench: Bench) -> Completion:
+    for _ in range(bench.params.tables.fences):
+        bench.ask(A_FAR, c.Migrate(bench.open(A)))
+    return bench.do(A_FAR, c.Migrate(bench.open(A)))
+
+
 @ends(Opcode.MIGRATE, Status.DENIED)
 def sessions_do_not_leave_their_partition(bench: Bench) -> Completion:
     return bench.do(B, c.Migrate(bench.open(A)))
