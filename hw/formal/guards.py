@@ -89,13 +89,6 @@ GUARDS = (
         "core_frames.pins",
     ),
     Guard(
-        "a hand returns pins of lost rings only",
-        internal._step_pins,
-        "t.pins.used & t.rings[t.pin_table].lost",
-        "t.pins.used",
-        "core_frames.pins",
-    ),
-    Guard(
         "a handle has the generation of its frame",
         tables.Tables._derive,
         "& (self.op.handle.generation == frame.generation)",
