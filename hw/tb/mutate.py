@@ -12,12 +12,15 @@ Mutable = TypeVar("Mutable", bound=Callable[..., Any])
 def mutate(target: Mutable, good: str, bad: str) -> Mutable:
     """Return the class or function `target` with the one place in its source that reads `good` reading `bad`.
 
+    The mutant looks names up in the module of `target`, as that does: what is patched there reaches it, too.
+
     Raises ValueError unless there is exactly one such place, so that a mutant cannot outlive the code it mutates.
     """
     source = textwrap.dedent(inspect.getsource(target))
     if source.count(good) != 1:
         raise ValueError(f"{target.__name__} has {source.count(good)} places that read {good!r}, expected one")
-    namespace = dict(vars(sys.modules[target.__module__]))
-    exec(compile(source.replace(good, bad), f"<mutant of {target.__name__}>", "exec"), namespace)
-    mutant: Mutable = namespace[target.__name__]
+    made: dict[str, Any] = {}
+    code = compile(source.replace(good, bad), f"<mutant of {target.__name__}>", "exec")
+    exec(code, vars(sys.modules[target.__module__]), made)
+    mutant: Mutable = made[target.__name__]
     return mutant

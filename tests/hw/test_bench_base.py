@@ -118,3 +118,10 @@ def test_no_results_are_a_failure(tmp_path: Path) -> None:
 def test_mutant_must_differ_in_one_place() -> None:
     with pytest.raises(ValueError, match="0 places"):
         mutate(Canary, "no such text", "")
+
+
+def test_mutant_sees_what_is_patched_in_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = mutate(read_results, "has no test in it", "is empty")
+    monkeypatch.setattr("hw.tb.runner.CheckError", KeyError)
+    with pytest.raises(KeyError):
+        mutant(tmp_path / "results.xml")
