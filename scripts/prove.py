@@ -4,8 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
-from hw.formal import Bounded, Outcome, Property, Verdict, choose, prove
-from hw.formal.guards import GUARDS, Guard, survives
+from hw.formal import Bounded, Guard, Outcome, Property, Verdict, all_guards, choose, prove, without
 
 AT_ONCE = 2
 """Proofs at a time; each is a chain of processes that use one core."""
@@ -26,7 +25,7 @@ def command(ctx: click.Context, properties: tuple[str, ...], fresh: bool, only_g
             click.echo(f"{p.name:{width}}  {p.shows}")
         return
     if only_guards:
-        ctx.exit(_remove_guards([guard for guard in GUARDS if guard.needs in {p.name for p in chosen}]))
+        ctx.exit(_remove_guards({p.name: p for p in chosen}, fresh=fresh))
     good = True
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for p, outcome in zip(chosen, pool.map(lambda p: prove(p, fresh=fresh), chosen), strict=True):
@@ -36,15 +35,22 @@ def command(ctx: click.Context, properties: tuple[str, ...], fresh: bool, only_g
         ctx.exit(1)
 
 
-def _remove_guards(guards: list[Guard]) -> int:
-    """Print a line a guard, and return the exit status: 1 if a property holds without its guard."""
+def _remove_guards(chosen: dict[str, Property], *, fresh: bool) -> int:
+    """Print a line for each guard of `chosen`, and return the exit status: 1 unless all are needed."""
+    guards = [guard for guard in all_guards() if guard.needs in chosen]
     width = max((len(guard.name) for guard in guards), default=0)
-    survivors = 0
+
+    def attempt(guard: Guard) -> Outcome:
+        return prove(without(guard, chosen[guard.needs]), fresh=fresh)
+
+    idle = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for guard, survived in zip(guards, pool.map(survives, guards), strict=True):
-            click.echo(f"{guard.name:{width}}  {guard.needs} {'PROVED WITHOUT IT' if survived else 'fails without it'}")
-            survivors += survived
-    return min(survivors, 1)
+        for guard, outcome in zip(guards, pool.map(attempt, guards), strict=True):
+            needed = guard.needed(outcome)
+            result = "fails without it" if needed else f"{outcome.verdict.upper()} WITHOUT IT"
+            click.echo(f"{guard.name:{width}}  {guard.needs} {result}")
+            idle += not needed
+    return min(idle, 1)
 
 
 def _line(p: Property, outcome: Outcome) -> str:

@@ -4,19 +4,24 @@ A property is a design whose inputs are free, with the unit under proof inside a
 its surroundings (`Assume`) and situations that must be possible (`Cover`), so that no rule makes a claim empty.
 """
 
+from hw.formal.guard import Guard, removed, without
 from hw.formal.property import Bounded, Induction, Method, Pdr, Property
 from hw.formal.prove import Outcome, Verdict, prove
-from hw.formal.registry import all_properties, choose
+from hw.formal.registry import all_guards, all_properties, choose
 
 __all__ = [
     "Bounded",
+    "Guard",
     "Induction",
     "Method",
     "Outcome",
     "Pdr",
     "Property",
     "Verdict",
+    "all_guards",
     "all_properties",
     "choose",
     "prove",
+    "removed",
+    "without",
 ]

@@ -1,19 +1,26 @@
-"""All properties: every module of `hw.formal.properties` lists its own in `PROPERTIES`."""
+"""All properties and guards: every module of `hw.formal.properties` lists its own in `PROPERTIES`, and every module of
+`hw.formal.guards` in `GUARDS`."""
 
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import ModuleType
 
-from hw.formal import properties
+from hw.formal import guards, properties
+from hw.formal.guard import Guard
 from hw.formal.property import Property
 from hw.params import InputError
 
 
 def all_properties() -> dict[str, Property]:
     """Return every property by name."""
-    modules = sorted(module.name for module in pkgutil.iter_modules(properties.__path__, f"{properties.__name__}."))
-    return {p.name: p for module in modules for p in importlib.import_module(module).PROPERTIES}
+    return {p.name: p for module in _modules(properties) for p in module.PROPERTIES}
+
+
+def all_guards() -> list[Guard]:
+    """Return every guard."""
+    return [guard for module in _modules(guards) for guard in module.GUARDS]
 
 
 def choose(names: Sequence[str]) -> list[Property]:
@@ -28,3 +35,8 @@ def choose(names: Sequence[str]) -> list[Property]:
             near = difflib.get_close_matches(name, [*known, *groups], n=1, cutoff=0.0)[0]
             raise InputError(f"no property {name!r}, did you mean {near!r}?")
     return [p for name, p in known.items() if not names or name in names or name.split(".")[0] in names]
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
+    return (importlib.import_module(name) for name in names)

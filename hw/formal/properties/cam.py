@@ -31,11 +31,6 @@ class CamTag(wiring.Component):
     The tag is any one, so this holds for all. Its initiator stores it only where a LOOKUP may have sent it, in a set
     that the tag belongs to, and in no second place; other tags come and go anywhere, also in its place.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     tag, diagonals : In
@@ -44,10 +39,10 @@ class CamTag(wiring.Component):
         The traffic.
     """
 
-    def __init__(self, unit: type[Cam] = Cam):
+    def __init__(self) -> None:
         with patch.object(toeplitz, "KEY_BITS", KEY_BITS):
             self.params = load_params(None, OVERRIDES)
-            self.unit = unit(self.params)
+            self.unit = Cam(self.params)
             request = cam_request_layout(self.params)
         members = self.unit.signature.members
         super().__init__(

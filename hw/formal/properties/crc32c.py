@@ -21,14 +21,12 @@ class CrcHarness(Harness):
     ----------
     beat_bytes
         Width of the unit.
-    unit
-        The class under proof.
     """
 
-    def __init__(self, *, beat_bytes: int, unit: type[Crc32c] = Crc32c):
+    def __init__(self, *, beat_bytes: int):
         self.beat_bytes = beat_bytes
         self.latency = exact_log2(beat_bytes) + 2
-        super().__init__(unit(beat_bytes=beat_bytes))
+        super().__init__(Crc32c(beat_bytes=beat_bytes))
 
     def claim(self, m: Module) -> None:
         watch(m, "beats", self.beats, assume=True)

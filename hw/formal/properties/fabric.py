@@ -36,11 +36,6 @@ def small_flits() -> ExitStack:
 class LinkHarness(wiring.Component):
     """Both ends of a lane, with any sender and any receiver around them.
 
-    Parameters
-    ----------
-    sender, taker
-        The classes under proof.
-
     Interface
     ---------
     request_valid, request_flit, data_valid, data_flit : In
@@ -51,9 +46,9 @@ class LinkHarness(wiring.Component):
         Which flit is followed.
     """
 
-    def __init__(self, sender: type[Transmitter] = Transmitter, taker: type[Receiver] = Receiver):
+    def __init__(self) -> None:
         with small_flits():
-            self._ends = sender(TINY, BUFFERS), taker(TINY, BUFFERS)
+            self._ends = Transmitter(TINY, BUFFERS), Receiver(TINY, BUFFERS)
         each = {"valid": In(1), "ready": In(1), "flit": In(FLIT)}
         members = {f"{name}_{part}": flow for name in ("request", "data") for part, flow in each.items()}
         super().__init__({"pick": In(1)} | members)

@@ -40,19 +40,14 @@ class ParkedReads(wiring.Component):
     A slot is taken when it is offered, and not in the cycle of a wake; what asks may be picked, and what was picked
     may leave before the next pick.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     offer, take, frame, port, wake, wake_frame, wake_all, may_resume, pick, release : In
         Of the unit; `frame` and `port` are of what is taken.
     """
 
-    def __init__(self, unit: type[Parking] = Parking):
-        self.unit = unit(PARAMS)
+    def __init__(self) -> None:
+        self.unit = Parking(PARAMS)
         bits = dict.fromkeys(("offer", "take", "port", "wake", "wake_all", "pick", "release"), In(1))
         frame = self.unit.signature.members["frame"].shape
         super().__init__({**bits, "frame": In(frame), "wake_frame": In(frame), "may_resume": In(2)})

@@ -19,8 +19,8 @@ class FreeItems(Harness):
     The user pops what is offered, and pushes what it has.
     """
 
-    def __init__(self, unit: type[FreeQueues] = FreeQueues):
-        super().__init__(unit(firsts=[0], sizes=[FRAMES], width=2, ecc=False))
+    def __init__(self) -> None:
+        super().__init__(FreeQueues(firsts=[0], sizes=[FRAMES], width=2, ecc=False))
 
     def claim(self, m: Module) -> None:
         inside, offers = Signal(init=1), Signal()
@@ -63,18 +63,13 @@ class Victims(wiring.Component):
 
     Nothing is marked while a search is under way; only what is claimed changes its owner.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     The inputs of `Clock` and of its words that the core drives.
     """
 
-    def __init__(self, unit: type[Clock] = Clock):
-        self.unit = unit(small_params())
+    def __init__(self) -> None:
+        self.unit = Clock(small_params())
         clock, words = self.unit.signature.members, self.unit.words.signature.members
         super().__init__({n: clock[n] for n in ASKED} | {n: words[n] for n in MARKED})
 

@@ -18,11 +18,6 @@ class ScopeDeath(wiring.Component):
 
     A frame enters a scope that is not closed, and leaves with the stamp that it was given.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     op, index, frame : In
@@ -31,8 +26,8 @@ class ScopeDeath(wiring.Component):
         The frame that is asked about.
     """
 
-    def __init__(self, unit: type[ScopeTable] = ScopeTable):
-        self.unit = unit(entries=2, stamp_bits=STAMP_BITS, frames=FRAMES)
+    def __init__(self) -> None:
+        self.unit = ScopeTable(entries=2, stamp_bits=STAMP_BITS, frames=FRAMES)
         super().__init__({"op": In(ScopeOp), "index": In(1), "frame": In(range(FRAMES)), "query": In(range(FRAMES))})
 
     def elaborate(self, platform: object) -> Module:

@@ -18,19 +18,14 @@ class SlotNames(wiring.Component):
     Its user takes what is offered, and updates and releases what it has read in use; it asks again after every
     operation, at the earliest in the next cycle, but for an offer after a TAKE, which may come with it.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     table, slot, read, offer, offer_table, op, new_entry : In
         Of the unit.
     """
 
-    def __init__(self, unit: type[SlotTables] = SlotTables):
-        self.unit = unit(tables=TABLES, slots=SLOTS, generation_bits=GENERATION_BITS, shape=1, ecc=False)
+    def __init__(self) -> None:
+        self.unit = SlotTables(tables=TABLES, slots=SLOTS, generation_bits=GENERATION_BITS, shape=1, ecc=False)
         bits = dict.fromkeys(("table", "slot", "read", "offer", "offer_table", "new_entry"), In(1))
         super().__init__({**bits, "op": In(SlotOp)})
 

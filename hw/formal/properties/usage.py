@@ -47,11 +47,6 @@ class UsageQuota(wiring.Component):
     meanwhile frames only get lost. Limits change, and frames leave service, while nothing is chosen. Only what was
     gained is lost, only what serves is gained, and limits are such as the core admits.
 
-    Parameters
-    ----------
-    unit
-        The class under proof.
-
     Interface
     ---------
     set, index, limits, gain, lose, lose_index, quarantine, quarantine_pool, query : In
@@ -60,8 +55,8 @@ class UsageQuota(wiring.Component):
         A frame is chosen: a FREE one, or a victim of the donor. The choice comes to nothing.
     """
 
-    def __init__(self, unit: type[Usage] = Usage):
-        self.unit = unit(PARAMS)
+    def __init__(self) -> None:
+        self.unit = Usage(PARAMS)
         members = self.unit.signature.members
         super().__init__(
             {name: In(members[name].shape) for name in PASSED}

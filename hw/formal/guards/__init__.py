@@ -1,0 +1,1 @@
+"""The guards, one module a group; each lists its own in `GUARDS`."""
