@@ -19,7 +19,6 @@ from hw.tb.mutate import mutate
 HOLDERS = ("hw.rtl.", "hw.formal.properties.")
 """Modules that may hold the guarded class or function under its name."""
 
-
 NEAR = 4
 """Cycles in which a failure is looked for where an open induction is sign enough."""
 
