@@ -2,6 +2,7 @@
 
 A property is a design whose inputs are free, with the unit under proof inside and claims about it (`Assert`), rules for
 its surroundings (`Assume`) and situations that must be possible (`Cover`), so that no rule makes a claim empty.
+A guard is a line of the hardware without which a property is not proved, so that every claim can fail.
 """
 
 from hw.formal.guard import Guard, removed, without
