@@ -6,6 +6,7 @@ import pytest
 from amaranth import Module, Signal, Value
 from amaranth.sim import SimulatorContext
 
+from hw.rtl.sram import Sram
 from hw.rtl.table import Table
 from hw.rtl.two_port_sram import TwoPortSram
 
@@ -43,6 +44,21 @@ class Content:
             return False
         self.flip(ctx, row, rng.randrange(self.code.bits), lane=lane)
         return True
+
+
+def open_banks(monkeypatch: pytest.MonkeyPatch) -> list[Sram]:
+    """Return a list that the SRAM of every bank of a CAM enters when it is elaborated, with its rows in `content`."""
+    banks: list[Sram] = []
+    elaborate = Sram.elaborate
+
+    def sram(self: Sram, platform: object) -> Module:
+        m = elaborate(self, platform)
+        self.content = m.submodules.mem.data
+        banks.append(self)
+        return m
+
+    monkeypatch.setattr(Sram, "elaborate", sram)
+    return banks
 
 
 def open_tables(monkeypatch: pytest.MonkeyPatch) -> list[Content]:

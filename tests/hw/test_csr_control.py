@@ -12,6 +12,7 @@ from hw.params.toeplitz import diagonal_bits, diagonals
 from hw.rdl import register_map
 from hw.rtl.csr import SliceControl
 from hw.rtl.csr.control import LOGGED_ERRORS
+from hw.rtl.node.slice import Slice
 from tests.hw.simulate import simulate
 
 OKAY, SLVERR = 0, 2
@@ -20,7 +21,7 @@ OKAY, SLVERR = 0, 2
 class Bus:
     """Reads and writes registers by name, one at a time."""
 
-    def __init__(self, ctx: Any, dut: SliceControl):
+    def __init__(self, ctx: Any, dut: SliceControl | Slice):
         self.ctx = ctx
         self.axi = dut.axi
 

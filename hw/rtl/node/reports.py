@@ -122,6 +122,7 @@ class Reports(wiring.Component):
             first.port.eq(entry.stamp.port),
             first.ring.eq(entry.stamp.ring),
             second.kind.eq(ErrorKind.CRC),
+            second.frame.eq(verdict.frame),
             second.port.eq(verdict.stamp.port),
             second.ring.eq(verdict.stamp.ring),
             third.kind.eq(ErrorKind.CAM_ECC),

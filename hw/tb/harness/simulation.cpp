@@ -55,6 +55,10 @@ API void harness_wrong(Simulation* harness, unsigned target, const Faults* more)
     wanted = {wanted.writes + more->writes, wanted.reads + more->reads, wanted.spoilt + more->spoilt};
 }
 
+API void harness_fail_beat(Simulation* harness, unsigned target, std::uint64_t beat) {
+    harness->targets[target]->failing_beat = beat;
+}
+
 API void harness_injected(const Simulation* harness, unsigned target, Faults* delivered) {
     *delivered = harness->targets[target]->delivered;
 }

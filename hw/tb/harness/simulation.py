@@ -19,6 +19,9 @@ CHUNK = 10_000
 PATIENCE = 1_000
 """Cycles within which an access to a register has to end."""
 
+EVERY = (1 << 64) - 1
+"""In place of a beat's number: all beats."""
+
 STAMP_BYTES = 8
 """Bytes of the cycle, little-endian, before each flit received and each entry of the log."""
 
@@ -201,8 +204,12 @@ class Simulation:
         """Let the next `count` write bursts of a target, one of a kind, be answered with SLVERR."""
         self._wrong(of, number, writes=count)
 
-    def fail_reads(self, number: int, count: int, *, of: str = "memory") -> None:
-        """Let the next `count` read bursts of a target be answered with SLVERR, in every beat."""
+    def fail_reads(self, number: int, count: int, *, beat: int | None = None, of: str = "memory") -> None:
+        """Let the next `count` read bursts of a target be answered with SLVERR, in every beat.
+
+        With `beat`, in that one alone, if a burst has it; so are those that were to fail anyway.
+        """
+        self._library.harness_fail_beat(self._harness, self._target(of, number), EVERY if beat is None else beat)
         self._wrong(of, number, reads=count)
 
     def spoil(self, number: int, count: int, *, of: str = "memory") -> None:
@@ -318,6 +325,7 @@ _COMMON: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "read_register": (ctypes.c_int, (HANDLE, NUMBER, U32, POINTER, U64)),
     "set_target": (None, (HANDLE, NUMBER, POINTER)),
     "wrong": (None, (HANDLE, NUMBER, POINTER)),
+    "fail_beat": (None, (HANDLE, NUMBER, U64)),
     "injected": (None, (HANDLE, NUMBER, POINTER)),
     "statistics": (None, (HANDLE, NUMBER, POINTER)),
     "memory": (None, (HANDLE, NUMBER, U64, U64, POINTER)),

@@ -33,8 +33,11 @@ struct Faults {
 // What can be asked of every target, whatever is behind it.
 class AnyTarget {
 public:
+    static constexpr std::uint64_t EVERY = ~std::uint64_t(0);
+
     TargetStatistics statistics{};
     Faults wanted{}, delivered{};
+    std::uint64_t failing_beat = EVERY;  // of reads that fail; those without it do not
 
     void behave(const TargetBehaviour& behaviour) {
         behaviour_ = behaviour;
@@ -128,8 +131,9 @@ private:
     struct Burst {
         std::uint64_t id, address, beats, due, done;
         bool fails;
-        std::uint64_t spoilt_beat;  // `beats` if none is
-        Response response;          // of a write
+        std::uint64_t failing_beat;  // of a read that fails
+        std::uint64_t spoilt_beat;   // `beats` if none is
+        Response response;           // of a write
     };
 
     struct Address {
@@ -195,7 +199,7 @@ private:
         if (wrong)
             violation("%s %u: %s burst of %llu beats at %#llx, ID %llu, %s", name_, number_, channel,
                       (unsigned long long)beats, (unsigned long long)offer.address, (unsigned long long)offer.id, wrong);
-        return {offer.id, offer.address, beats, 0, 0, false, beats, OKAY};
+        return {offer.id, offer.address, beats, 0, 0, false, EVERY, beats, OKAY};
     }
 
     void unused(const Burst& other, const Address& offer, const char* channel) {
@@ -214,7 +218,8 @@ private:
         Burst taken = burst(offer, "ar");
         for (const Burst& other : reads_) unused(other, offer, "ar");
         taken.due = due(cycle);
-        taken.fails = use(wanted.reads);
+        taken.failing_beat = failing_beat;
+        taken.fails = (failing_beat == EVERY || failing_beat < taken.beats) && use(wanted.reads);
         if (!taken.fails && use(wanted.spoilt)) taken.spoilt_beat = random_.below(taken.beats);
         reads_.push_back(taken);
         ++statistics.read_bursts;
@@ -271,7 +276,8 @@ private:
         }
         write_port<8 * BEAT_BYTES>(ports_.rdata, data);
         ports_.rid = burst.id;
-        ports_.rresp = burst.fails ? SLVERR : response;
+        const bool fails = burst.fails && (burst.failing_beat == EVERY || burst.failing_beat == burst.done);
+        ports_.rresp = fails ? SLVERR : response;
         ports_.rlast = last;
         if constexpr (Storage::CRCS) ports_.ruser = last ? storage_.crc(burst.address) : std::uint32_t(random_());
         ports_.rvalid = 1;
