@@ -1,7 +1,6 @@
 """The core of a slice: its bench, and the mutants that the same traffic must find."""
 
-from collections.abc import Callable, Container, Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator
 from typing import Any
 
 import google_crc32c
@@ -9,154 +8,30 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
-from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, RingId, Status
-from hw.params.toeplitz import diagonals
-from hw.rtl.emit import describe
-from hw.rtl.node import fences, parking, usage
+from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, Status
+from hw.rtl.node import usage
 from hw.rtl.node.cam import cam, reader
 from hw.rtl.node.core import Core, allocation, blocks, control, core, emission, internal, notices, streaming, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
-from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
 from hw.tb.core.settings import settings_of
-from hw.tb.core.world import NOT_OURS, Moves, Script, Story, Turn, World
+from hw.tb.core.world import Script, Story, Turn, World
 from hw.tb.mutate import mutate
-from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
-from pymodel.spec.check.independence import independent
-from pymodel.stimulus.tenants import Tenants
 from pymodel.stimulus.traffic import Fault, Happen, Submit
-from tests.hw.simulate import Restart, simulate
+from tests.hw.corebench import OTHER, RING, Telling, kept, play, small
 
 BENCH = "hw.tb.core.bench"
-SETTLED = 1_000
-"""Idle cycles after which the hands of the core have found all there is."""
 
 
-def small(**tables: int) -> Params:
-    """A slice small enough that every table is full now and then."""
-    sizes = {
-        "ports": 2,
-        "rings_per_port": 2,
-        "partitions": 2,
-        "models": 2,
-        "sessions": 3,
-        "pins_per_ring": 3,
-        "parked_reads": 2,
-        "park_cycles": 150,
-        "fences": 1,
-        "fence_cycles": 400,
-        "lookup_keys": 4,
-        "victims": 3,
-        "scan_frames": 4,
-        "generation_bits": 6,
-        "slot_generation_bits": 6,
-        "stamp_bits": 2,
-    }
-    return Params(
-        memory=MemoryParams(segment_bytes=512, beat_bytes=16),
-        link=LinkParams(heartbeat_cycles=64, silence_cycles=300),
-        cam=CamParams(banks=2, ways=2, sets=4),
-        pools=(PoolParams(frame_bytes=4096, frames=7), PoolParams(frame_bytes=8192, frames=5)),
-        tables=TableParams(**sizes | tables),
-    )
-
-
-def isolated() -> Params:
-    """The same with four partitions that are isolated, the second public."""
+def test_core(run_bench: Callable[..., None]) -> None:
     params = small()
-    shares = {"partitions": 4, "rings_per_port": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
-    return replace(
-        params,
-        cam=CamParams(banks=2, ways=2, sets=8),
-        pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
-        tables=replace(params.tables, isolation="strict", stamp_bits=8, **shares),
-    )
-
-
-@pytest.mark.parametrize(
-    "params", [small(), pytest.param(isolated(), marks=pytest.mark.nightly)], ids=["small", "isolated"]
-)
-def test_core(run_bench: Callable[..., None], params: Params) -> None:
     run_bench(Core(params), "core", BENCH, **settings_of(params), moves=600)
-
-
-Disturb = Callable[[SimulatorContext, World], None]
-"""What happens to a core in each cycle, beside its traffic."""
-
-
-def play(
-    params: Params,
-    seed: int = 0,
-    moves: int = 0,
-    script: Moves | None = None,
-    disturb: Disturb | None = None,
-    *,
-    held_up: Container[int] = (),
-) -> World:
-    """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler.
-
-    The ports in `held_up` have no place for READs that were parked.
-    """
-    dut = Core(params)
-    operations, verdicts, log, notices = (
-        Codec(describe(layout))
-        for layout in (operation_layout(params), verdict_layout(), log_layout(), notices_layout(params))
-    )
-    world = World(params, seed, operations, script)
-
-    async def bench(ctx: SimulatorContext, _: Restart) -> None:
-        ctx.set(dut.diagonals, diagonals(params))
-        ctx.set(dut.verdicts.ready, 1)
-        ctx.set(dut.log.ready, 1)
-        await ctx.tick().until(dut.ready)
-        offers: list[dict[str, Any]] = []
-        left, idle = moves, 0
-        while idle < SETTLED:
-            if not offers and (left or (script is not None and not moves)):
-                world.ask()
-                left -= bool(left)
-            offers = offers or world.offer()
-            ctx.set(dut.operations.valid, bool(offers))
-            if offers:
-                ctx.set(dut.operations.payload.as_value(), operations.pack(offers[0]))
-            idle = 0 if offers or left else idle + 1
-            if offers and ctx.get(dut.operations.ready):
-                offers = offers[1:]
-            if ctx.get(dut.log.valid):
-                world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))
-            if ctx.get(dut.verdicts.valid):
-                world.said(verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
-            if ctx.get(dut.messages.valid):
-                world.told(notices.unpack(ctx.get(dut.messages.payload.as_value())))
-            ctx.set(dut.may_resume, sum((port not in held_up) << port for port in range(params.tables.ports)))
-            if disturb is not None:
-                disturb(ctx, world)
-            await ctx.tick()
-        assert not ctx.get(dut.failed)
-        world.finish()
-
-    simulate(dut, bench)
-    return world
 
 
 def test_core_in_the_amaranth_simulator() -> None:
     world = play(small(), 0, 150)
     assert len(world.statuses) > 20
-
-
-def apart(params: Params, seed: int, moves: int) -> int:
-    """Play isolated partitions; the core's log must tell each the same without the others. How much they did."""
-    world = play(params, seed, moves, Tenants(params, seed, without=NOT_OURS))
-    return sum(independent(params, world.order, observer) for observer in range(params.tables.partitions))
-
-
-def test_isolated_partitions_are_told_nothing_of_each_other() -> None:
-    assert apart(isolated(), 0, 200) > 100
-
-
-RING, OTHER = RingId(0, 0), RingId(1, 0)
 
 
 def stored(length: int, bound: int) -> Generator[Turn, c.Completion, Handle]:
@@ -212,37 +87,6 @@ def full_of_what_is_read() -> Story:
             yield RING, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
 
 
-def kept(ring: RingId, key: int, model: int = 0) -> Generator[Turn, c.Completion, Handle]:
-    """A ring stores a block."""
-    session = (yield ring, c.OpenSession()).session
-    assert session is not None
-    handle = (yield ring, c.Alloc(model, key, 512, session)).handle
-    assert handle is not None
-    yield ring, c.Write(handle, 0, bytes(512))
-    yield ring, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
-    yield ring, c.CloseSession(session)
-    return handle
-
-
-def bound(ring: RingId) -> Generator[Turn, c.Completion, None]:
-    """A ring is bound, once nothing of its past is left."""
-    for _ in range(100):
-        if (yield REGISTERS, c.Bind(ring, 0)).status is Status.OK:
-            return
-    raise CheckError(f"something of {ring} is left for ever")
-
-
-def afresh() -> Generator[Turn, c.Completion, None]:
-    """Service for RING and OTHER, which are bound anew: nothing of theirs is left, but for a block under key 7."""
-    yield REGISTERS, c.SetEpoch(99)
-    yield REGISTERS, c.SetPartition(0, quota=small().pools[0].frames)
-    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
-    for ring in (RING, OTHER):
-        yield from bound(ring)
-    yield RING, c.Drop(0, 7)
-    yield from kept(RING, 7)
-
-
 def told() -> Story:
     """Blocks of a public partition come and go in every way, and those of a private one; then all that could read."""
     yield REGISTERS, c.SetEpoch(99)
@@ -268,65 +112,6 @@ def told() -> Story:
     yield REGISTERS, c.Retire(0)
 
 
-def kept_apart() -> Story:
-    """Isolated partitions ask for what others have, and use up what they have themselves; a public one is full."""
-    beside = RingId(0, 1)
-    yield REGISTERS, c.SetEpoch(99)
-    yield REGISTERS, c.SetPartition(0, quota=4, read_mask=0b10)
-    yield REGISTERS, c.SetPartition(1, pool=1, quota=3, public=True)
-    yield REGISTERS, c.SetPartition(2, pool=3, quota=1)
-    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
-    for ring, partition in ((RING, 0), (beside, 0), (OTHER, 1)):
-        yield REGISTERS, c.Bind(ring, partition)
-    for key in (7, 8):
-        yield from kept(OTHER, key)
-    sessions = {}
-    for ring in (RING, OTHER):
-        sessions[ring] = []
-        for _ in range(3):
-            sessions[ring].append((yield ring, c.OpenSession()).session)
-    handles = []
-    for ring in (RING, OTHER):
-        session = sessions[ring][0]
-        assert session is not None and sessions[ring][2] is None
-        handle = (yield ring, c.Alloc(0, 9, 512, session)).handle
-        assert handle is not None
-        handles.append(handle)
-        yield ring, c.Read(handle, 0, 1, park=True)
-        yield ring, c.Write(handle, 0, bytes(512))
-        yield ring, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
-    mine, theirs = handles
-    session, second = sessions[RING][:2]
-    assert session is not None and second is not None
-    for name in (session, session._replace(generation=5)):
-        for command in (c.Alloc(0, 1, 1, name), c.CloseSession(name), c.Migrate(name), c.AnswerFence(name, 0)):
-            yield OTHER, command
-    for command in (c.Write(mine, 0, bytes(1)), c.Seal(mine, 1, 0), c.Abort(mine), c.Read(mine, 0, 1)):
-        yield OTHER, command
-    yield RING, c.Read(theirs, 0, 1)
-    yield RING, c.Abort(theirs._replace(generation=5))
-    assert sessions[OTHER][0] is not None
-    yield OTHER, c.Alloc(0, 10, 512, sessions[OTHER][0])
-    yield OTHER, c.Drop(0, 7)
-    yield REGISTERS, c.SetPartition(1, pool=1, quota=3)
-    yield beside, c.Migrate(session)
-    yield beside, c.Migrate(second)
-    yield RING, c.Lookup(0, [7, 8, 9], LookupMode.BITMAP)
-
-
-class Telling(Script):
-    """A story that waits for everything but its READs and migrations."""
-
-    skips: tuple[type[c.Command], ...] = (c.Read, c.Migrate)
-
-    def next(self) -> Submit | Happen | None:
-        """The next command."""
-        move = super().next()
-        if isinstance(move, Submit) and isinstance(move.command, self.skips):
-            self.heard([c.Completion(move.ring, move.tag)])
-        return move
-
-
 SCRIPTS = {
     pinned_again_and_again: Script,
     written_too_long: Script,
@@ -338,13 +123,6 @@ SCRIPTS = {
 @pytest.mark.parametrize("story", SCRIPTS)
 def test_stories(story: Callable[[], Story]) -> None:
     play(small(), script=SCRIPTS[story](story()))
-
-
-def test_isolated_partitions_ask_for_what_others_have() -> None:
-    world = play(isolated(), script=Telling(kept_apart()))
-    expected = {("ALLOC", Status.QUOTA), ("DROP", Status.DENIED), ("SET_PARTITION", Status.PENDING)}
-    expected |= {("MIGRATE", Status.DENIED), ("MIGRATE", Status.NO_SPACE), ("READ", Status.DENIED)}
-    assert expected <= world.statuses.keys()
 
 
 def test_ports_are_told_of_all_that_they_could_read() -> None:
@@ -523,31 +301,3 @@ def test_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
             play(small(), script=script(story()))
         for seed in range(6):
             play(small(), seed, 700)
-
-
-LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
-    "sessions of others asked for": (control, control.foreign, "(op.slot.slot[: len(t.share)] != mine)", "0"),
-    "handles of others asked for": (control, control.foreign, "(owner != mine) &", "0 &"),
-    "dropped in public": (control, control.foreign, "(op.kind == Kind.DROP) &", "0 &"),
-    "evicted in public": (core, tables.Tables, "if self.params.strict:", "if False:"),
-    "hidden from its readers": (
-        control,
-        control._set_partition,
-        "(moves | (hides if t.params.strict else Const(0)))",
-        "moves",
-    ),
-    "sessions of one share": (core, tables.Tables, "self.sessions.offer_table.eq(self.share)", ""),
-    "parked in one share": (tables, parking.Parking, "slots.offer_table.eq(self.share),", ""),
-    "fences are anybody's": (tables, fences.Fences, " & (self.share == i % self._params.shares)", ""),
-}
-"""As MUTANTS, of a core whose partitions are isolated; the story finds them all."""
-
-
-@pytest.mark.parametrize(
-    "name", [name if name == "evicted in public" else pytest.param(name, marks=pytest.mark.nightly) for name in LEAKS]
-)
-def test_isolated_story_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    where, target, good, bad = LEAKS[name]
-    monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
-    with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
-        play(isolated(), script=Telling(kept_apart()))

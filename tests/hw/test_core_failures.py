@@ -8,7 +8,7 @@ from hw.params import commands as c
 from hw.params.protocol import REGISTERS, Handle, PinId, SessionId, Status
 from hw.tb.core.world import Script, Story, Turn
 from pymodel.stimulus.traffic import Fault, Happen
-from tests.hw.test_core import OTHER, RING, afresh, bound, kept, play, small
+from tests.hw.corebench import OTHER, RING, afresh, bound, kept, play, small
 
 SIZE = 512
 SEGMENTS = 3

@@ -22,9 +22,10 @@ from hw.tb.core.world import Script, World
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
+from tests.hw.corebench import play, small
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import RESTLESS, SCRIPTS, Restless, holding_much, pinned_again_and_again, play, small
+from tests.hw.test_core import RESTLESS, SCRIPTS, Restless, holding_much, pinned_again_and_again
 
 RING = RingId(0, 0)
 PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))

@@ -14,7 +14,7 @@ from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Fault, Happen
-from tests.hw.test_core import OTHER, RING, Telling, afresh, bound, play, small
+from tests.hw.corebench import OTHER, RING, Telling, afresh, bound, play, small
 
 FOREVER = 1 << 20
 """Cycles of a timer that never runs out here: whatever is forgotten is never answered."""

@@ -26,7 +26,7 @@ from hw.tb.slice.orders import REGISTER_MAP
 from hw.tb.slice.packets import Packets
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Fault, Happen
-from tests.hw.test_core import small
+from tests.hw.corebench import small
 
 PARAMS = small()
 STRIPES = Striping(PARAMS)

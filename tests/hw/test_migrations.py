@@ -17,7 +17,7 @@ from hw.tb.slice.compiled import CompiledWorld
 from pymodel.spec import IllegalOperation, InvariantViolation, internal
 from pymodel.spec import blocks as spec_blocks
 from pymodel.spec.check.monitor import Monitor
-from tests.hw.test_core import play, small
+from tests.hw.corebench import play, small
 from tests.hw.test_slice import LATE, SLOW
 
 LIFE = 100

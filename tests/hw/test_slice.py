@@ -28,7 +28,7 @@ from hw.tb.slice.compiled import CompiledWorld, Loss
 from hw.tb.slice.world import World
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Traffic
-from tests.hw.test_core import Telling, kept, small
+from tests.hw.corebench import Telling, kept, small
 
 BENCH = "hw.tb.slice.bench"
 LATE = Memory(latency=30, jitter=20, reorder=True, interleave=True, answer_willing=0.8, data_willing=0.8)

@@ -13,9 +13,9 @@ from hw.rtl.node import slice as top
 from hw.rtl.node.slice import Slice
 from hw.rtl.sram import Sram
 from hw.tb.mutate import mutate
+from tests.hw.corebench import small
 from tests.hw.flips import Content, open_banks, open_tables
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import small
 from tests.hw.test_csr_control import Bus
 
 PARAMS = small()

@@ -30,7 +30,7 @@ from hw.tb.slice.latency import Latencies, Span, Surroundings, bounds
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.spec import Slice as Specification
 from pymodel.stimulus.probes import ProbingTraffic
-from tests.hw.test_core import small
+from tests.hw.corebench import small
 from tests.hw.test_slice import LATE, SHAPES, SLOW
 
 FAR = Memory(latency=300, jitter=100, reorder=True, interleave=True)

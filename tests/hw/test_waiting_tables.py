@@ -8,8 +8,8 @@ from hw.rtl.node.fences import Fences
 from hw.rtl.node.layouts import Kind
 from hw.rtl.node.parking import Parking
 from hw.tb.mutate import mutate
+from tests.hw.corebench import small
 from tests.hw.simulate import Restart, simulate
-from tests.hw.test_core import small
 
 SLOTS, PERIOD = 3, 16
 
