@@ -1,6 +1,7 @@
 """A core whose partitions are isolated: they are told nothing of each other, and leaks are found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 from typing import Any
 
 import google_crc32c
@@ -9,7 +10,9 @@ import pytest
 from hw.params import commands as c
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, LookupMode, ModelState, RingId, Status
+from hw.params.toeplitz import diagonals, pack_tag, set_index
 from hw.rtl.node import fences, parking
+from hw.rtl.node.cam import cam
 from hw.rtl.node.core import Core, control, core, tables
 from hw.tb.core.settings import settings_of
 from hw.tb.core.world import NOT_OURS, Story
@@ -85,11 +88,39 @@ def kept_apart() -> Story:
     yield RING, c.Lookup(0, [7, 8, 9], LookupMode.BITMAP)
 
 
+def alike(partition: int, wanted: int) -> Iterator[int]:
+    """Keys that a hash takes to the first set of every bank, in this partition's sets or, by their lowest bits, not."""
+    params = isolated()
+    sets = params.cam_sets // params.shares
+    for key in islice(count(step=params.shares), 1000):
+        tag = pack_tag(params, partition, 0, key)
+        if wanted and not any(set_index(diagonal, tag, sets) for diagonal in diagonals(params)):
+            wanted -= 1
+            yield key
+
+
+def crowded() -> Story:
+    """Two partitions have as many blocks as there are places for keys that hash alike: each has such places."""
+    yield REGISTERS, c.SetEpoch(99)
+    yield REGISTERS, c.SetModel(0, ModelState.LIVE)
+    places = isolated().cam.banks * isolated().cam.ways
+    for ring, partition in ((RING, 0), (OTHER, 2)):
+        yield REGISTERS, c.SetPartition(partition, pool=partition, quota=places)
+        yield REGISTERS, c.Bind(ring, partition)
+        for key in alike(partition, places):
+            yield from kept(ring, key)
+
+
 def test_isolated_partitions_ask_for_what_others_have() -> None:
     world = play(isolated(), script=Telling(kept_apart()))
     expected = {("ALLOC", Status.QUOTA), ("DROP", Status.DENIED), ("SET_PARTITION", Status.PENDING)}
     expected |= {("MIGRATE", Status.DENIED), ("MIGRATE", Status.NO_SPACE), ("READ", Status.DENIED)}
     assert expected <= world.statuses.keys()
+
+
+def test_isolated_partitions_crowd_each_other_out_of_no_set() -> None:
+    world = play(isolated(), script=Telling(crowded()))
+    assert world.told_of["STORED"] == 2 * isolated().cam.banks * isolated().cam.ways
 
 
 LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
@@ -103,18 +134,26 @@ LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         "(moves | (hides if t.params.strict else Const(0)))",
         "moves",
     ),
+    "a pool of others": (
+        control,
+        control._set_partition,
+        "(limits.pool != op.partition) if t.params.strict else Const(0)",
+        "Const(0)",
+    ),
+    "sets of others": (cam, cam._home_set, "tag[len(tag) - share_bits :]", "tag[:share_bits]"),
     "sessions of one share": (core, tables.Tables, "self.sessions.offer_table.eq(self.share)", ""),
     "parked in one share": (tables, parking.Parking, "slots.offer_table.eq(self.share),", ""),
     "fences are anybody's": (tables, fences.Fences, " & (self.share == i % self._params.shares)", ""),
 }
-"""Name to where it is looked up, what it is, what is right and what is wrong; the story finds them all."""
+"""Name to where it is looked up, what it is, what is right and what is wrong; the stories find them all."""
 
 
 @pytest.mark.parametrize(
     "name", [name if name == "evicted in public" else pytest.param(name, marks=pytest.mark.nightly) for name in LEAKS]
 )
-def test_isolated_story_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_isolated_stories_find_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = LEAKS[name]
     monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
     with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
-        play(isolated(), script=Telling(kept_apart()))
+        for story in (kept_apart, crowded):
+            play(isolated(), script=Telling(story()))

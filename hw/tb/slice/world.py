@@ -8,7 +8,7 @@ import google_crc32c
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Message
-from hw.params.orderlog import Hand, ReadDone, Sealed, Step, Taken
+from hw.params.orderlog import Hand, Operation, ReadDone, Sealed, Step, Taken
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, TAG_BITS, FrameState, RingId, Status
 from hw.params.striping import Striping
@@ -69,6 +69,7 @@ class World:
     - `expired`: commands refused because their ring was bound anew; `forgotten`: commands that a lost port had not
       given to the core; `cut`: WRITEs that ended with their port, some of their data taken; `torn`: READs of which it
       brought some data.
+    - `log`: the order log so far.
     - `told`: the messages of each port; compared in the end, because one may come before the log has its operation.
     """
 
@@ -86,6 +87,7 @@ class World:
         self.follower = Follower(params, self._owe, self._heard)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage = Coverage(self.follower.slice.core)
+        self.log: list[Operation] = []
         self.cycle = 0
         self.around = Surroundings(flit=0, memory=0)
         self.latencies = Latencies(params)
@@ -218,6 +220,7 @@ class World:
             if name in self._sent:
                 self.latencies.take(name, self.cycle)
         op = self.follower.follow(entry)
+        self.log.append(op)
         self.aftermath.follow(op, self.cycle, self.around)
         if isinstance(op, Taken) and isinstance(op.command, c.Write) and op.item and self._is_cut(op.ring):
             self.cut += 1
