@@ -2,12 +2,7 @@
 
 from hw.params import Params
 from hw.rtl.node.core.tables import HANDS_EVERY
-from hw.tb.slice.latency import operation_cycles
-
-
-def memory_operations(params: Params) -> int:
-    """Answers of memory that the core may have to take: one for each write in flight, one for each READ under way."""
-    return params.memory.channels * params.write_bursts + params.tables.ports * params.memory.waiting_reads
+from hw.tb.slice.latency import memory_operations, operation_cycles
 
 
 def memory_cycles(params: Params) -> int:

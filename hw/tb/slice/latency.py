@@ -68,6 +68,11 @@ def operation_cycles(params: Params) -> int:
     return STEP + max(29 + 10 * words, 10 * params.tables.lookup_keys * params.tables.partitions)
 
 
+def memory_operations(params: Params) -> int:
+    """Answers of memory that the core may have to take: one for each write in flight, one for each READ under way."""
+    return params.memory.channels * params.write_bursts + params.tables.ports * params.memory.waiting_reads
+
+
 def turn_cycles(params: Params) -> int:
     """Until the core takes what a port offers, whatever else there is to take.
 
@@ -75,9 +80,8 @@ def turn_cycles(params: Params) -> int:
     for each segment and READ under way, and for those that these commands have begun. Every operation may be followed
     by a step for a parked READ or a migration, and every `HANDS_EVERY` by one of the hands.
     """
-    ports, memory = params.tables.ports, params.memory
-    commands = ports + 1
-    answers = memory.channels * params.write_bursts + ports * memory.waiting_reads + commands
+    commands = params.tables.ports + 1
+    answers = memory_operations(params) + commands
     operations = 2 * commands + answers
     steps = operations + math.ceil(operations / HANDS_EVERY)
     return commands * operation_cycles(params) + (commands + answers + steps) * STEP
