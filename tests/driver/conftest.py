@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from driverbench import LACKS, PARAMS, TRANSPORTS, Connect, Rig
+from ringbench import Ringed
 
 from hw.params import Params
 from sw.driver import Device, Transport
@@ -35,3 +36,13 @@ def rig(connect: Connect) -> Iterator[Rig]:
     counters = rig.counters()
     assert sum(count for name, count in counters.items() if name.startswith("frames_")) == PARAMS.frames
     assert counters["parked_used"] == counters["frames_draining"] == 0 or counters["pins_used"]
+
+
+@pytest.fixture
+def ringed() -> Iterator[Ringed]:
+    """A device on small rings. In the end nothing is mapped but rings."""
+    ringed = Ringed(entries=4)
+    mapped = ringed.mapped()
+    yield ringed
+    ringed.settle()
+    assert ringed.mapped() == mapped
