@@ -95,22 +95,18 @@ async def the_row_of_a_frame_is_lost(registers: Registers) -> None:
 
 
 async def an_entry_of_the_cam_is_lost(registers: Registers) -> None:
-    """It is counted and logged in each round of the scrubber, until the log is full: nothing is written there."""
+    """It is counted in each round of the scrubber, since nothing is written there, and logged once."""
     mended, before = await registers.counted()
     registers.flip_entry(1, 0, 1)
-    assert (await registers.counted())[0] == mended
-    lost = (await registers.counted())[1] - before
-    assert lost
-    entries = await registers.logged()
-    assert len(entries) >= lost
-    assert set(entries) == {(ErrorKind.CAM_ECC, 1, 0)}
+    for entries in ([(ErrorKind.CAM_ECC, 1, 0)], []):
+        now, lost = await registers.counted()
+        assert now == mended and lost > before
+        assert await registers.logged() == entries
+        before = lost
 
 
 async def a_word_of_another_table_is_lost(registers: Registers) -> None:
     """It is logged once, and the core has failed."""
-    registers.flip_entry(1, 0, 1)  # back as it was
-    await registers.counted()
-    await registers.logged()
     registers.others[0].flip_two(registers.ctx)
     for entries in ([(ErrorKind.TABLE_ECC, 0, 0)], []):
         await registers.counted()
@@ -138,6 +134,7 @@ MUTANTS = {
         "self.table_event_valid & self.table_event.uncorrectable, fourth",
         "self.table_event_valid & 0, fourth",
     ),
+    "a bank is told of for ever": ("entry_lost & ~banks.bit_select(place.bank, 1), third", "entry_lost, third"),
     "the bank is not told": ("third.code.eq(place.bank),", ""),
 }
 """Name to what of `Reports` is right, and what is wrong."""

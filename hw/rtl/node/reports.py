@@ -60,7 +60,8 @@ class Reports(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Errors of one source in order; sources take turns.
+    Errors of one source in order; sources take turns. A lost entry of the CAM is found in each round of its scrubber,
+    but a bank is logged once until the slice restarts.
 
     Reset and errors
     ----------------
@@ -145,6 +146,12 @@ class Reports(wiring.Component):
                     first.frame.eq(0),
                 ]
         crc = self.verdict_valid & (verdict.status == Status.CRC)
+        entry_lost = self.cam_event_valid & self.cam_event.uncorrectable
+        banks = Signal(self._params.cam.banks)  # of which a lost entry has been told
+        with m.If(self.quiet):
+            m.d.sync += banks.eq(0)
+        with m.Elif(entry_lost):
+            m.d.sync += banks.bit_select(place.bank, 1).eq(1)
         ports = Signal.like(self.lost)  # those whose loss is not in the queue yet
         m.d.sync += ports.eq(ports & (ports - 1) | self.lost)
         for i in reversed(range(len(ports))):
@@ -155,7 +162,7 @@ class Reports(wiring.Component):
         sources: list[tuple[Value, Signal]] = [
             (self.entry_valid & lost | failed & entry.kind.matches(Kind.LANDED, Kind.READ_DONE), first),
             (crc, second),
-            (self.cam_event_valid & self.cam_event.uncorrectable, third),
+            (entry_lost & ~banks.bit_select(place.bank, 1), third),
             (self.table_event_valid & self.table_event.uncorrectable, fourth),
             (self.happened.failed & ~failed_before, fifth),
             (ports.any(), sixth),
