@@ -42,14 +42,14 @@ def emit_top(top: Callable[[Params], wiring.Component], name: str, params: Param
     )
     directory = BUILD / f"emitted-{hashlib.sha256(key).hexdigest()[:16]}"
     verilog, ports = directory / f"{name}.v", directory / f"{name}.json"
-    with _locked(directory):
+    with locked(directory):
         if not ports.exists():
             emit(top(params), name).write(directory)
         return Emission(name=name, verilog=verilog.read_text(), ports=json.loads(ports.read_text())["ports"])
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[None]:
     """Make a directory, and keep other processes from filling it at the same time."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
@@ -71,7 +71,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
     parts = [tools, header, emission.verilog, *models]
     directory = BUILD / f"{emission.name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
     library = directory / f"lib{emission.name}.so"
-    with _locked(directory):
+    with locked(directory):
         if not library.exists():
             for program in ("make", "g++"):
                 if shutil.which(program) is None:

@@ -1,0 +1,163 @@
+"""The memory channel of the compiled harness by itself: what it gives to a requester that always asks."""
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.params.dram import MemoryChannel
+from hw.tb.harness.build import locked
+from hw.tb.scoreboard import CheckError
+from hw.tb.verilator import BUILD
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ("requester.cpp", "dram.h", "dram_timing.h", "dram_settings.h", "ring.h")
+
+
+class Kind(IntEnum):
+    """Commands to a device."""
+
+    ACTIVATE = 0
+    PRECHARGE = 1
+    READ = 2
+    WRITE = 3
+    PRECHARGE_ALL = 4
+    REFRESH_ALL = 5
+    REFRESH_BANK = 6
+
+
+class Request(NamedTuple):
+    """A burst of whole or partial accesses."""
+
+    address: int
+    bytes: int
+    write: bool = False
+
+
+class DramStatistics(NamedTuple):
+    """What a channel has counted; times in clocks of the device.
+
+    - `reads`, `writes`: accesses on the data bus; `hits`: those of them that found their row open. `forwarded`: reads
+      of what still waited to be written.
+    - `activations`, `conflicts`: rows opened, and rows closed for another. `turnarounds`: changes between reads and
+      writes.
+    - `refreshes`, and `refresh_clocks`: clocks in which all banks were refreshed, or waited for it.
+    - `longest_wait`: of an access in the queue. `clocks`: the end of the last data.
+    """
+
+    reads: int
+    writes: int
+    hits: int
+    forwarded: int
+    activations: int
+    conflicts: int
+    turnarounds: int
+    refreshes: int
+    refresh_clocks: int
+    longest_wait: int
+    clocks: int
+
+
+COMMAND = np.dtype([("clock", "u8"), ("kind", "u4"), ("bank", "u4"), ("row", "u4"), ("column", "u4")])
+"""A command as it is recorded; banks are numbered over all groups, those of a group together."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a list of requests.
+
+    - `fraction`: of the peak, from the first clock to the end of the last data.
+    - `ends`: for each request the clock at which it had its data, or a place for it.
+    - `commands`: an array of `COMMAND`, if it was asked for.
+    """
+
+    fraction: float
+    statistics: DramStatistics
+    ends: np.ndarray
+    commands: np.ndarray
+
+
+class Settings(ctypes.Structure):
+    """`DramSettings` of the models."""
+
+    _NAMES = (
+        *("clocks", "access_shift", "group_shift", "bank_shift", "row_shift", "column_shift"),
+        *("group_bits", "bank_bits", "row_bits", "column_bits"),
+        *("bl", "cl", "cwl", "gap", "rcd_read", "rcd_write", "rp", "ras", "rc"),
+        *("ccd_s", "ccd_l", "ccd_l_write", "rrd_s", "rrd_l", "faw", "wtr_s", "wtr_l", "wr", "rtp"),
+        *("refi", "rfc", "rfc_bank", "rrefd", "refresh_banks", "queue", "high", "low", "patience"),
+    )
+    _fields_ = [(name, ctypes.c_uint32) for name in _NAMES]
+
+
+def settings(channel: MemoryChannel, beat_bytes: int) -> Settings:
+    """Return what the models know of a channel, for a data path with beats of that size."""
+    dram, controller = channel.dram, channel.controller
+    values = {name: getattr(dram, name) for name in Settings._NAMES if hasattr(dram, name)}
+    values |= {name: getattr(controller, name) for name in Settings._NAMES if hasattr(controller, name)}
+    for field in channel.map:
+        values |= {f"{field}_shift": channel.shift(field), f"{field}_bits": dram.bits(field)}
+    values |= {"clocks": dram.clocks_per_cycle(beat_bytes), "access_shift": dram.access_bytes.bit_length() - 1}
+    return Settings(**values, refresh_banks=dram.refresh == "bank")
+
+
+def request(
+    channel: MemoryChannel,
+    requests: Sequence[Request],
+    *,
+    outstanding: int = 16,
+    record: bool = False,
+    sources: Path = HERE,
+) -> Run:
+    """Give bursts to a channel in their order, always `outstanding` of them at a time, and tell what came of it.
+
+    `record`: with all commands. `sources`: the directory of the models, if they are not these.
+    """
+    bursts = np.array([(r.address, r.bytes, r.write) for r in requests], dtype="u8")
+    ends = np.zeros(len(requests), dtype="u8")
+    accesses = int(np.sum(bursts[:, 1])) // channel.dram.access_bytes + 2 * len(requests)
+    commands = np.zeros(4 * accesses + 1000 if record else 0, dtype=COMMAND)
+    counts = _Statistics()
+    told = _load(sources).dram_request(
+        ctypes.byref(settings(channel, 128)),
+        *(bursts.ctypes.data, len(requests), outstanding, ends.ctypes.data, ctypes.byref(counts)),
+        *(commands.ctypes.data, len(commands)),
+    )
+    statistics = DramStatistics(*(getattr(counts, name) for name in DramStatistics._fields))
+    moved = (statistics.reads + statistics.writes) * channel.dram.bl
+    return Run(moved / max(1, statistics.clocks), statistics, ends, commands[:told])
+
+
+class _Statistics(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in DramStatistics._fields]
+
+
+@cache
+def _load(sources: Path) -> ctypes.CDLL:
+    """Compile the requester and its channel, unless equal text was compiled before."""
+    texts = "".join((sources / name).read_text() for name in SOURCES)
+    directory = BUILD / f"requester-{hashlib.sha256(texts.encode()).hexdigest()[:16]}"
+    library = directory / "librequester.so"
+    with locked(directory):
+        if not library.exists():
+            if shutil.which("g++") is None:
+                raise CheckError("the requester cannot be built: no g++ on PATH")
+            partial = directory / "partial.so"
+            command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-o", str(partial), str(sources / SOURCES[0])]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise CheckError(f"{result.stderr}\nthe requester did not build")
+            partial.rename(library)
+    loaded = ctypes.CDLL(str(library))
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    loaded.dram_request.argtypes = (pointer, pointer, number, number, pointer, pointer, pointer, number)
+    loaded.dram_request.restype = number
+    return loaded
