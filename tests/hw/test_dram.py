@@ -10,7 +10,8 @@ import pytest
 
 from hw.params import ParameterError
 from hw.params.dram import DRAMS, HBM2, HBM3, MAPS, Controller, Dram, MemoryChannel, Place
-from hw.tb.harness.dram import HERE, SOURCES, Kind, Request, Run, request
+from hw.tb.harness.build import HERE
+from hw.tb.harness.dram import Kind, Request, Run, request
 from hw.tb.harness.dram_rules import broken_rules, misplaced
 
 SEGMENT = 4096
@@ -198,8 +199,8 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_found(name: str, tmp_path: Path) -> None:
     file, good, bad = MUTANTS[name]
-    for source in SOURCES:
-        shutil.copy(HERE / source, tmp_path / source)
+    for source in [*HERE.glob("*.h"), HERE / "requester.cpp"]:
+        shutil.copy(source, tmp_path)
     text = (HERE / file).read_text()
     assert text.count(good) == 1
     (tmp_path / file).write_text(text.replace(good, bad))

@@ -1,25 +1,17 @@
 """The memory channel of the compiled harness by itself: what it gives to a requester that always asks."""
 
 import ctypes
-import hashlib
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from hw.params.dram import MemoryChannel
-from hw.tb.harness.build import locked
-from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD
-
-HERE = Path(__file__).resolve().parent
-SOURCES = ("requester.cpp", "dram.h", "dram_timing.h", "dram_settings.h", "ring.h")
+from hw.tb.harness.build import HERE
+from hw.tb.harness.models import load_models
 
 
 class Kind(IntEnum):
@@ -85,6 +77,16 @@ class Run:
     commands: np.ndarray
 
 
+class CDramStatistics(ctypes.Structure):
+    """`DramStatistics` of the models."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in DramStatistics._fields]
+
+    def told(self) -> DramStatistics:
+        """Return them as Python has them."""
+        return DramStatistics(*(getattr(self, name) for name in DramStatistics._fields))
+
+
 class Settings(ctypes.Structure):
     """`DramSettings` of the models."""
 
@@ -109,6 +111,11 @@ def settings(channel: MemoryChannel, beat_bytes: int) -> Settings:
     return Settings(**values, refresh_banks=dram.refresh == "bank")
 
 
+def bursts(requests: Sequence[Request]) -> np.ndarray:
+    """Return `DramRequest`s of the models, one a row."""
+    return np.array([(r.address, r.bytes, r.write) for r in requests], dtype="u8")
+
+
 def request(
     channel: MemoryChannel,
     requests: Sequence[Request],
@@ -121,43 +128,20 @@ def request(
 
     `record`: with all commands. `sources`: the directory of the models, if they are not these.
     """
-    bursts = np.array([(r.address, r.bytes, r.write) for r in requests], dtype="u8")
+    asked = bursts(requests)
     ends = np.zeros(len(requests), dtype="u8")
-    accesses = int(np.sum(bursts[:, 1])) // channel.dram.access_bytes + 2 * len(requests)
+    accesses = int(np.sum(asked[:, 1])) // channel.dram.access_bytes + 2 * len(requests)
     commands = np.zeros(4 * accesses + 1000 if record else 0, dtype=COMMAND)
-    counts = _Statistics()
-    told = _load(sources).dram_request(
+    counts = CDramStatistics()
+    run = load_models("requester.cpp", sources=sources).dram_request
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    run.argtypes = (pointer, pointer, number, number, pointer, pointer, pointer, number)
+    run.restype = number
+    told = run(
         ctypes.byref(settings(channel, 128)),
-        *(bursts.ctypes.data, len(requests), outstanding, ends.ctypes.data, ctypes.byref(counts)),
+        *(asked.ctypes.data, len(requests), outstanding, ends.ctypes.data, ctypes.byref(counts)),
         *(commands.ctypes.data, len(commands)),
     )
-    statistics = DramStatistics(*(getattr(counts, name) for name in DramStatistics._fields))
+    statistics = counts.told()
     moved = (statistics.reads + statistics.writes) * channel.dram.bl
     return Run(moved / max(1, statistics.clocks), statistics, ends, commands[:told])
-
-
-class _Statistics(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in DramStatistics._fields]
-
-
-@cache
-def _load(sources: Path) -> ctypes.CDLL:
-    """Compile the requester and its channel, unless equal text was compiled before."""
-    texts = "".join((sources / name).read_text() for name in SOURCES)
-    directory = BUILD / f"requester-{hashlib.sha256(texts.encode()).hexdigest()[:16]}"
-    library = directory / "librequester.so"
-    with locked(directory):
-        if not library.exists():
-            if shutil.which("g++") is None:
-                raise CheckError("the requester cannot be built: no g++ on PATH")
-            partial = directory / "partial.so"
-            command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-o", str(partial), str(sources / SOURCES[0])]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode:
-                raise CheckError(f"{result.stderr}\nthe requester did not build")
-            partial.rename(library)
-    loaded = ctypes.CDLL(str(library))
-    pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    loaded.dram_request.argtypes = (pointer, pointer, number, number, pointer, pointer, pointer, number)
-    loaded.dram_request.restype = number
-    return loaded

@@ -4,10 +4,7 @@
 #include <vector>
 
 #include "dram.h"
-
-struct DramRequest {
-    std::uint64_t address, bytes, write;
-};
+#include "requests.h"
 
 // Bursts are begun in their order, `outstanding` at a time, each as soon as an earlier one has all its data, or a place
 // for it. `ends` gets the clocks at which that is. Returns the number of commands, of which the first `room` are told.

@@ -50,6 +50,15 @@ API void harness_set_target(Simulation* harness, unsigned target, const TargetBe
     harness->targets[target]->behave(*behaviour);
 }
 
+// Whether it could be done.
+API int harness_equip(Simulation* harness, unsigned target, const DramSettings* settings) {
+    return harness->targets[target]->equip(settings);
+}
+
+API void harness_dram_statistics(const Simulation* harness, unsigned target, DramStatistics* statistics) {
+    *statistics = harness->targets[target]->dram_statistics();
+}
+
 API void harness_wrong(Simulation* harness, unsigned target, const Faults* more) {
     Faults& wanted = harness->targets[target]->wanted;
     wanted = {wanted.writes + more->writes, wanted.reads + more->reads, wanted.spoilt + more->spoilt};

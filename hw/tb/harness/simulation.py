@@ -2,15 +2,17 @@
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hw.params import InputError, Params
+from hw.params.dram import MemoryChannel
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission
 from hw.tb.harness.build import build_library
+from hw.tb.harness.dram import CDramStatistics, DramStatistics, settings
 from hw.tb.scoreboard import CheckError
 
 CHUNK = 10_000
@@ -41,6 +43,11 @@ class Memory:
     - `outstanding`: reads, and likewise writes, that a target takes before it has answered the first.
     - `address_willing`, `data_willing`, `answer_willing`: probability, each cycle, that addresses and write data are
       taken, and that answers are given: the fraction of the bandwidth that there is.
+    - `shared`: reads and writes have one bus, which moves a beat a cycle, and none for `turnaround` cycles when it
+      changes from one to the other: when the others wait and these do not, or have moved `batch` beats.
+    - `channel`: what is behind each target, if not memory that is always as late; `latency` comes on top of what that
+      takes. A write is answered once all of it has a place in the channel's queue. It has a bus of its own, so it is
+      not `shared`, and stays while bursts are under way.
     """
 
     latency: int = 10
@@ -51,6 +58,14 @@ class Memory:
     address_willing: float = 1.0
     data_willing: float = 1.0
     answer_willing: float = 1.0
+    shared: bool = False
+    turnaround: int = 0
+    batch: int = 64
+    channel: MemoryChannel | None = None
+
+    def __post_init__(self) -> None:
+        if self.shared and self.channel is not None:
+            raise InputError("memory that is shared and has a channel, expected one of them: a channel has one bus")
 
 
 class TargetStatistics(NamedTuple):
@@ -232,18 +247,27 @@ class Simulation:
 
     def statistics(self, *, of: str = "memory") -> list[TargetStatistics]:
         """Return what each target of a kind has counted since reset."""
-        each = (self._read(_Statistics, self._library.harness_statistics, target) for target in self._targets[of])
-        return [TargetStatistics(*(getattr(counts, name) for name in TargetStatistics._fields)) for counts in each]
+        call = self._library.harness_statistics
+        return [self._read(CStatistics, call, target).told() for target in self._targets[of]]
+
+    def channel_statistics(self, *, of: str = "memory") -> list[DramStatistics]:
+        """Return what the channel of each target of a kind has counted since it has it; zeros without one."""
+        call = self._library.harness_dram_statistics
+        return [self._read(CDramStatistics, call, target).told() for target in self._targets[of]]
 
     def trace(self, from_cycle: int, to_cycle: int) -> None:
         """Limit the waves to cycles from `from_cycle` to before `to_cycle`."""
         self._library.harness_trace(self._harness, from_cycle, to_cycle)
 
     def _behave(self, kind: str, memory: Memory) -> None:
-        """Let all targets of a kind behave so."""
-        self._behaviours[kind] = memory
+        """Let all targets of a kind behave so. Raises InputError for another channel while bursts are under way."""
+        behaviour = CBehaviour.of(memory)
+        channel = memory.channel and ctypes.byref(settings(memory.channel, self._params.memory.beat_bytes))
         for target in self._targets[kind]:
-            self._library.harness_set_target(self._harness, target, ctypes.byref(_Behaviour(**asdict(memory))))
+            if not self._library.harness_equip(self._harness, target, channel):
+                raise InputError(f"another channel for {kind}, expected the same while bursts are under way there")
+            self._library.harness_set_target(self._harness, target, ctypes.byref(behaviour))
+        self._behaviours[kind] = memory
 
     def _unit(self, unit: int) -> int:
         if not 0 <= unit < self._units:
@@ -284,25 +308,41 @@ class Simulation:
             raise HarnessError(f"{error} (cycle {self.cycle})")
 
 
-class _Behaviour(ctypes.Structure):
+class CBehaviour(ctypes.Structure):
+    """`TargetBehaviour` of the models."""
+
     _fields_ = [
         ("latency", ctypes.c_uint32),
         ("jitter", ctypes.c_uint32),
         ("reorder", ctypes.c_uint32),
         ("interleave", ctypes.c_uint32),
         ("outstanding", ctypes.c_uint32),
+        ("shared", ctypes.c_uint32),
+        ("turnaround", ctypes.c_uint32),
+        ("batch", ctypes.c_uint32),
         ("address_willing", ctypes.c_double),
         ("data_willing", ctypes.c_double),
         ("answer_willing", ctypes.c_double),
     ]
+
+    @classmethod
+    def of(cls, memory: Memory) -> "CBehaviour":
+        """Return how memory behaves, but for its channel."""
+        return cls(**{name: getattr(memory, name) for name, *_ in cls._fields_})
 
 
 class _Faults(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in Injected._fields]
 
 
-class _Statistics(ctypes.Structure):
+class CStatistics(ctypes.Structure):
+    """`TargetStatistics` of the models."""
+
     _fields_ = [(name, ctypes.c_uint64) for name in TargetStatistics._fields]
+
+    def told(self) -> TargetStatistics:
+        """Return them as Python has them."""
+        return TargetStatistics(*(getattr(self, name) for name in TargetStatistics._fields))
 
 
 HANDLE, POINTER, NUMBER = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint
@@ -324,6 +364,8 @@ _COMMON: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "write_register": (ctypes.c_int, (HANDLE, NUMBER, U32, U32, NUMBER, U64)),
     "read_register": (ctypes.c_int, (HANDLE, NUMBER, U32, POINTER, U64)),
     "set_target": (None, (HANDLE, NUMBER, POINTER)),
+    "equip": (ctypes.c_int, (HANDLE, NUMBER, POINTER)),
+    "dram_statistics": (None, (HANDLE, NUMBER, POINTER)),
     "wrong": (None, (HANDLE, NUMBER, POINTER)),
     "fail_beat": (None, (HANDLE, NUMBER, U64)),
     "injected": (None, (HANDLE, NUMBER, POINTER)),

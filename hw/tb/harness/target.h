@@ -7,49 +7,13 @@
 #include <cstring>
 #include <vector>
 
+#include "any_target.h"
 #include "beat.h"
 #include "bits.h"
 #include "random.h"
 #include "ring.h"
 #include "top_ports.h"
 #include "violation.h"
-
-// Latency is from the address of a read, or the last beat of a write, to the first answer; `outstanding` holds for reads
-// and for writes.
-struct TargetBehaviour {
-    std::uint32_t latency, jitter, reorder, interleave, outstanding;
-    double address_willing, data_willing, answer_willing;
-};
-
-struct TargetStatistics {
-    std::uint64_t read_bursts, read_beats, read_busy, most_reads, write_bursts, write_beats, write_busy, most_writes;
-};
-
-// Errors that are still to be made, or that were delivered.
-struct Faults {
-    std::uint64_t writes, reads, spoilt;
-};
-
-// What can be asked of every target, whatever is behind it.
-class AnyTarget {
-public:
-    static constexpr std::uint64_t EVERY = ~std::uint64_t(0);
-
-    TargetStatistics statistics{};
-    Faults wanted{}, delivered{};
-    std::uint64_t failing_beat = EVERY;  // of reads that fail; those without it do not
-
-    void behave(const TargetBehaviour& behaviour) {
-        behaviour_ = behaviour;
-        address_willing_ = Chance(behaviour.address_willing);
-        data_willing_ = Chance(behaviour.data_willing);
-        answer_willing_ = Chance(behaviour.answer_willing);
-    }
-
-protected:
-    TargetBehaviour behaviour_{};
-    Chance address_willing_, data_willing_, answer_willing_;
-};
 
 // Ports are those of one AXI4 interface. A Storage says
 // - UNIQUE_IDS: no two bursts in flight may share an ID; if they may, they are answered in order.
@@ -70,11 +34,18 @@ public:
 
     // Sets the inputs of the design for this cycle.
     void drive(std::uint64_t cycle) {
+        if (dram_) dram_->advance(cycle * dram_->settings().clocks);
         ports_.awready = addresses_.size() + writes_.size() < behaviour_.outstanding && address_willing_(random_);
         ports_.arready = reads_.size() < behaviour_.outstanding && address_willing_(random_);
-        ports_.wready = data_willing_(random_);
-        if (reading_ == NONE) {
-            if (!reads_.empty() && answer_willing_(random_)) reading_ = choose(reads_, behaviour_.interleave, cycle);
+        const bool standing = reading_ != NONE;
+        if (!standing && !reads_.empty() && answer_willing_(random_))
+            reading_ = choose(reads_, behaviour_.interleave, cycle);
+        if (behaviour_.shared) {
+            bus_.decide(reading_ != NONE, ports_.wvalid, standing, cycle);
+            if (!standing && !bus_.reads()) reading_ = NONE;
+        }
+        ports_.wready = data_willing_(random_) && (!behaviour_.shared || bus_.writes());
+        if (!standing) {
             if (reading_ != NONE) show_read(reads_[reading_]);
             else if (ports_.rvalid) hide_read();
         }
@@ -105,7 +76,10 @@ public:
             if constexpr (Storage::CRCS) offer.crc = ports_.wuser;
             offer.last = ports_.wlast;
             ++statistics.write_busy;
-            if (follow(write_data_, offer, ports_.wvalid, ports_.wready, "w")) data_.push(offer);
+            if (follow(write_data_, offer, ports_.wvalid, ports_.wready, "w")) {
+                data_.push(offer);
+                bus_.moved();
+            }
         }
         while (!addresses_.empty() && !data_.empty()) {
             store(addresses_.front(), data_.front(), cycle);
@@ -117,7 +91,7 @@ public:
         }
         if (answering_ != NONE && ports_.bready) {
             delivered.writes += writes_[answering_].fails;
-            writes_.erase(writes_.begin() + answering_);
+            end(writes_, answering_);
             answering_ = NONE;
         }
     }
@@ -127,6 +101,7 @@ private:
     static constexpr std::uint64_t SIZE = __builtin_ctz(BEAT_BYTES), BOUNDARY = 4096;
     static constexpr std::size_t IDS = 256;
     static constexpr int NONE = -1;
+    static constexpr unsigned ABSENT = ~0u;
 
     struct Burst {
         std::uint64_t id, address, beats, due, done;
@@ -134,6 +109,8 @@ private:
         std::uint64_t failing_beat;  // of a read that fails
         std::uint64_t spoilt_beat;   // `beats` if none is
         Response response;           // of a write
+        bool write;
+        unsigned dram;  // its number there; then `due` is how many cycles its answers are later than its data
     };
 
     struct Address {
@@ -175,14 +152,14 @@ private:
     int choose(const std::vector<Burst>& bursts, bool interleave, std::uint64_t cycle) {
         if (!interleave)
             for (std::size_t i = 0; i < bursts.size(); ++i)
-                if (bursts[i].done) return int(i);
-        if (!behaviour_.reorder) return bursts[0].due <= cycle ? 0 : NONE;
+                if (bursts[i].done) return due(bursts[i], cycle) ? int(i) : NONE;
+        if (!behaviour_.reorder) return due(bursts[0], cycle) ? 0 : NONE;
         int chosen = NONE;
         std::uint64_t seen = 0;
         std::bitset<IDS> older;  // wider IDs share places, which only keeps more in order
         for (std::size_t i = 0; i < bursts.size(); ++i) {
             const std::size_t id = bursts[i].id % IDS;
-            if (bursts[i].due <= cycle && !older[id] && random_.below(++seen) == 0) chosen = int(i);
+            if (!older[id] && due(bursts[i], cycle) && random_.below(++seen) == 0) chosen = int(i);
             older.set(id);
         }
         return chosen;
@@ -199,7 +176,7 @@ private:
         if (wrong)
             violation("%s %u: %s burst of %llu beats at %#llx, ID %llu, %s", name_, number_, channel,
                       (unsigned long long)beats, (unsigned long long)offer.address, (unsigned long long)offer.id, wrong);
-        return {offer.id, offer.address, beats, 0, 0, false, EVERY, beats, OKAY};
+        return {offer.id, offer.address, beats, 0, 0, false, EVERY, beats, OKAY, false, ABSENT};
     }
 
     void unused(const Burst& other, const Address& offer, const char* channel) {
@@ -208,8 +185,27 @@ private:
                       (unsigned long long)offer.address, (unsigned long long)offer.id);
     }
 
-    std::uint64_t due(std::uint64_t cycle) {
-        return cycle + behaviour_.latency + (behaviour_.jitter ? random_.below(behaviour_.jitter + 1) : 0);
+    // All that a burst has to move is here.
+    void arrive(Burst& burst, std::uint64_t cycle) {
+        burst.due = behaviour_.latency + (behaviour_.jitter ? random_.below(behaviour_.jitter + 1) : 0);
+        if (!dram_) burst.due += cycle;
+        else {
+            const std::uint64_t bytes = burst.beats * BEAT_BYTES - burst.address % BEAT_BYTES;
+            burst.dram = dram_->begin(burst.write, burst.address, bytes, cycle * dram_->settings().clocks);
+        }
+    }
+
+    // Whether its next beat, or its answer, may be given.
+    bool due(const Burst& burst, std::uint64_t cycle) const {
+        if (burst.dram == ABSENT || burst.due > cycle) return burst.due <= cycle;
+        const std::uint64_t address = address_of(burst), bytes = BEAT_BYTES - address % BEAT_BYTES;
+        const std::uint64_t when = burst.write ? dram_->when(burst.dram) : dram_->when(burst.dram, address, bytes);
+        return when <= (cycle - burst.due) * dram_->settings().clocks;
+    }
+
+    void end(std::vector<Burst>& bursts, int number) {
+        if (bursts[number].dram != ABSENT) dram_->end(bursts[number].dram);
+        bursts.erase(bursts.begin() + number);
     }
 
     static bool use(std::uint64_t& count) { return count && count--; }
@@ -217,7 +213,7 @@ private:
     void take_read(const Address& offer, std::uint64_t cycle) {
         Burst taken = burst(offer, "ar");
         for (const Burst& other : reads_) unused(other, offer, "ar");
-        taken.due = due(cycle);
+        arrive(taken, cycle);
         taken.failing_beat = failing_beat;
         taken.fails = (failing_beat == EVERY || failing_beat < taken.beats) && use(wanted.reads);
         if (!taken.fails && use(wanted.spoilt)) taken.spoilt_beat = random_.below(taken.beats);
@@ -230,6 +226,7 @@ private:
         Burst taken = burst(offer, "aw");
         for (const Burst& other : writes_) unused(other, offer, "aw");
         for (std::size_t i = 0; i < addresses_.size(); ++i) unused(addresses_[i], offer, "aw");
+        taken.write = true;
         taken.fails = use(wanted.writes);
         taken.response = taken.fails ? SLVERR : OKAY;
         addresses_.push(taken);
@@ -253,8 +250,8 @@ private:
         ++burst.done;
         ++statistics.write_beats;
         if (last) {
-            burst.due = due(cycle);
             burst.done = 0;
+            arrive(burst, cycle);
             writes_.push_back(burst);
             addresses_.pop();
         }
@@ -295,11 +292,12 @@ private:
 
     void end_beat() {
         Burst& burst = reads_[reading_];
+        bus_.moved();
         ++statistics.read_beats;
         if (++burst.done == burst.beats) {
             delivered.reads += burst.fails;
             delivered.spoilt += burst.spoilt_beat != burst.beats;
-            reads_.erase(reads_.begin() + reading_);
+            end(reads_, reading_);
         }
         reading_ = NONE;
     }
