@@ -3,9 +3,11 @@
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from hw.tb.harness.build import HERE
 from hw.tb.harness.dram import CDramStatistics, DramStatistics, Request, bursts, settings
 from hw.tb.harness.models import load_models
 from hw.tb.harness.simulation import CBehaviour, CStatistics, HarnessError, Memory, TargetStatistics
@@ -40,14 +42,20 @@ class Managed:
 
 
 def manage(
-    memory: Memory, requests: Sequence[Request], *, beat_bytes: int = 64, outstanding: int = 16, seed: int = 0
+    memory: Memory,
+    requests: Sequence[Request],
+    *,
+    beat_bytes: int = 64,
+    outstanding: int = 16,
+    seed: int = 0,
+    sources: Path = HERE,
 ) -> Managed:
     """Make requests of whole beats in their order, `outstanding` of them at a time, 256 at most.
 
-    What is read is compared with what was written, unless nothing was. Raises HarnessError if it is something else, or
-    a rule of AXI4 is broken.
+    What is read is compared with what was written, unless nothing was. `sources`: as in `dram.request`. Raises
+    HarnessError if it is something else, or a rule of AXI4 is broken.
     """
-    run = load_models("manager.cpp", ports=PORTS.format(beat_bytes=beat_bytes)).manager_run
+    run = load_models("manager.cpp", ports=PORTS.format(beat_bytes=beat_bytes), sources=sources).manager_run
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     run.argtypes = (pointer, pointer, number, pointer, number, number, number, pointer, pointer)
     run.restype = ctypes.c_char_p
