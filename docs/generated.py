@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from hw.params import PRESETS, Params
+from hw.params.dram import DRAMS, Dram
 from hw.params.load import names
 from hw.params.protocol import PRECEDENCE, Opcode, Status
 from hw.params.registers import ErrorKind
@@ -85,6 +86,17 @@ def derived() -> str:
         for name, made in found.items()
     )
     return table(["value", *PRESETS, "meaning"], rows)
+
+
+def drams() -> str:
+    """Every figure of the devices that memory channels are made of, and where they are from."""
+    declared = {f.name: f for f in fields(Dram) if f.name != "source"}
+    rows = [
+        [f"`{name}`", *(_number(getattr(dram, name)) for dram in DRAMS.values()), f.metadata["unit"], f.metadata["doc"]]
+        for name, f in declared.items()
+    ]
+    sources = [f"- {name}: {dram.source}." for name, dram in DRAMS.items()]
+    return "\n".join([table(["figure", *DRAMS, "unit", "meaning"], rows), "", *sources])
 
 
 def _fields(register: Register) -> Iterator[list[str]]:
@@ -182,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for made in (
         parameters,
         derived,
+        drams,
         registers,
         requester_registers,
         records,
