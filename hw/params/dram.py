@@ -127,15 +127,16 @@ class Dram(Section):
 class Controller(Section):
     """What stands between bursts and the device: a queue of accesses for reads and one for writes.
 
-    It turns to writes when `high` of them wait, or nothing else does, and back after `high` - `low` of them, or when
-    no more than `low` are left. An access that has waited for `patience` clocks is no longer overtaken in its bank.
+    It turns to writes when `high` of them wait, or nothing else does, and back when `low` of them are left, or when
+    reads have waited for a `batch` of them. An access that has waited for `patience` clocks is put first in its bank.
     """
 
     section: ClassVar[str] = "controller"
     queue: int = param(64, "accesses that wait, of reads and likewise of writes", low=4, high=256)
-    high: int = param(48, "writes that wait before they are done", low=2, high=256)
-    low: int = param(16, "writes that are left when reads go on", low=0, high=255)
-    patience: int = param(2000, "an access waits as long before it is put first", low=1, high=1 << 20, unit="clocks")
+    high: int = param(52, "writes that wait before they are done", low=2, high=256)
+    low: int = param(12, "writes that are left when reads go on", low=0, high=255)
+    batch: int = param(128, "writes that are served at most while reads wait", low=1, high=1 << 20)
+    patience: int = param(8000, "an access waits as long before it is put first", low=1, high=1 << 20, unit="clocks")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,7 +186,7 @@ HBM2 = Dram(
 DDR5_4800 = Dram(
     source=RAMULATOR + "ddr5.py: DDR5_16Gb_x8, DDR5_4800AN",
     clock_ps=416, groups=8, banks=4, rows=1 << 16, row_bytes=4096, access_bytes=64, bl=8, cl=34, cwl=32, gap=4,
-    rcd_read=34, rcd_write=34, rp=34, ras=77, rc=111, ccd_s=8, ccd_l=12, ccd_l_write=48, rrd_s=8, rrd_l=12, faw=49,
+    rcd_read=34, rcd_write=34, rp=34, ras=77, rc=111, ccd_s=8, ccd_l=12, ccd_l_write=48, rrd_s=8, rrd_l=12, faw=48,
     wtr_s=6, wtr_l=24, wr=72, rtp=18, refi=9375, rfc=710,
 )  # fmt: skip
 

@@ -17,7 +17,32 @@ from hw.tb.harness.dram_rules import broken_rules, misplaced
 SEGMENT = 4096
 BANK_BY_BANK = replace(HBM3, refresh="bank")
 PUBLIC = {"HBM3": 0.913, "HBM2": 0.944, "DDR5-4800": 0.917}
-"""Streaming reads with refresh of a public simulator, as a fraction of peak."""
+"""Streaming reads with refresh over all banks, of a public simulator, as a fraction of peak."""
+
+RAMULATOR = {
+    ("stream", "stream"): (0.923, 0.951, 0.917),
+    ("stream", "column"): (0.923, 0.950, 0.917),
+    ("stream", "row"): (0.026, 0.040, 0.068),
+    ("random", "stream"): (0.873, 0.927, 0.907),
+    ("random", "column"): (0.923, 0.950, 0.875),
+    ("short", "stream"): (0.799, 0.935, 0.612),
+    ("4th", "stream"): (0.748, 0.861, 0.917),
+    ("16th", "column"): (0.923, 0.950, 0.611),
+    ("writes", "stream"): (0.920, 0.947, 0.905),
+    ("mixed", "stream"): (0.874, 0.920, 0.898),
+    ("mixed", "column"): (0.885, 0.926, 0.497),
+    ("mixed at random", "stream"): (0.816, 0.891, 0.858),
+}
+"""What Ramulator 2.1 (c5b1c3a) gave for the same accesses, on each of DRAMS; docs/memory-models.md says how."""
+
+
+def listed(
+    count: int, *, stride: int = 1, at_random: bool = False, length: int = SEGMENT, writes: float = 0.0
+) -> list[Request]:
+    """The lists of accesses that RAMULATOR is about."""
+    generator = random.Random(0)
+    places = (generator.randrange(1 << 15) if at_random else stride * i % (1 << 15) for i in range(count))
+    return [Request(SEGMENT * place, length, generator.random() < writes) for place in places]
 
 
 def segments(numbers: Sequence[int], write: bool = False) -> list[Request]:
@@ -45,11 +70,12 @@ def faults(channel: MemoryChannel, requests: Sequence[Request], run: Run) -> lis
 @pytest.mark.parametrize("dram", [*DRAMS.values(), BANK_BY_BANK], ids=[*DRAMS, "bank-by-bank"])
 @pytest.mark.parametrize("order", MAPS)
 def test_commands_keep_the_rules(dram: Dram, order: str) -> None:
-    channel = MemoryChannel(dram=dram, map=MAPS[order])
+    """With refreshes as often as a few bursts."""
+    channel = MemoryChannel(dram=replace(dram, refi=dram.refi // 4), map=MAPS[order])
     for requests in (traffic(dram, 0), traffic(dram, random.randrange(1 << 32)), traffic(dram, 1, writes=0.0)):
         run = request(channel, requests, record=True)
         assert faults(channel, requests, run) == []
-        assert run.statistics.refreshes and run.statistics.reads + run.statistics.writes
+        assert run.statistics.refreshes == (run.commands["kind"] >= Kind.REFRESH_ALL).sum() > 0
         assert len(run.commands) < 100_000
 
 
@@ -65,9 +91,9 @@ def test_commands_keep_the_rules(dram: Dram, order: str) -> None:
 )  # fmt: skip
 def test_a_rule_that_is_not_kept_is_found(name: str, broken: str) -> None:
     """A channel that takes a time of its device for half as long."""
-    dram = replace(HBM3, ccd_s=3, ccd_l=5, refresh="all" if name == "rfc" else "bank")
+    dram = replace(HBM3, ccd_s=3, ccd_l=5, refi=2000, refresh="all" if name == "rfc" else "bank")
     hasty = replace(dram, **{name: getattr(dram, name) // 2})
-    run = request(MemoryChannel(dram=hasty), traffic(dram, 0), record=True)
+    run = request(MemoryChannel(dram=hasty), traffic(dram, 0, count=200), record=True)
     assert any(f" breaks {broken}" in line for line in broken_rules(run.commands, dram))
 
 
@@ -103,6 +129,24 @@ def test_a_stream_is_as_fast_as_refresh_lets_it_be(name: str) -> None:
     assert run.statistics.refresh_clocks / run.statistics.clocks == pytest.approx(1 - run.fraction, rel=0.1)
 
 
+@pytest.mark.parametrize("name", DRAMS)
+def test_a_public_simulator_gives_as_much(name: str) -> None:
+    traffics = {
+        "stream": listed(1000),
+        "random": listed(1000, at_random=True),
+        "short": listed(6000, at_random=True, length=512),
+        "4th": listed(1000, stride=4),
+        "16th": listed(1000, stride=16),
+        "writes": listed(1000, writes=1.0),
+        "mixed": listed(1000, writes=0.3),
+        "mixed at random": listed(1000, at_random=True, writes=0.3),
+    }
+    for (traffic_, order), fractions in RAMULATOR.items():
+        requests = traffics[traffic_][: 60 if order == "row" else None]
+        run = request(MemoryChannel(dram=DRAMS[name], map=MAPS[order]), requests)
+        assert run.fraction == pytest.approx(fractions[list(DRAMS).index(name)], rel=0.03), (traffic_, order)
+
+
 @pytest.mark.parametrize(("name", "factor"), [("HBM3", 35.8), ("HBM2", 23.9), ("DDR5-4800", 13.8)])
 def test_a_bad_map_costs_a_factor(name: str, factor: float) -> None:
     """Row low: each access opens its row, in one bank: a tRC for each."""
@@ -128,7 +172,7 @@ def test_turnarounds_cost_what_the_bus_is_idle_for() -> None:
     idle = counts.turnarounds / 2 * (HBM2.gap + HBM2.wtr_s + HBM2.cl)
     assert counts.clocks > (counts.reads + counts.writes) * HBM2.bl + idle
     assert (counts.reads + counts.writes) / counts.turnarounds > 40
-    assert 0.75 < run.fraction < 0.9
+    assert 0.85 < run.fraction < 0.93
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])

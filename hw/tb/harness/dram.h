@@ -172,13 +172,14 @@ private:
 
     bool aged(const Queue& queue) const { return !queue.empty() && queue[0].since + s_.patience <= now_; }
 
-    // Decides which queue is served: writes in batches.
+    // Decides which queue is served. Writes wait until there are `high` of them, or one has waited for long and reads
+    // have had a batch, and are served until `low` are left, or reads have waited for a batch.
     void steer() {
         const Queue &reads = queues_[0], &writes = queues_[1];
-        const bool enough = moved_ >= s_.high - s_.low;
+        const bool enough = moved_ >= s_.batch;
         bool turn;
-        if (writing_) turn = !reads.empty() && (writes.empty() || enough || (writes.size() <= s_.low && !aged(writes)));
-        else turn = !writes.empty() && (reads.empty() || (enough && (writes.size() >= s_.high || aged(writes))));
+        if (writing_) turn = !reads.empty() && (enough || writes.empty() || (writes.size() <= s_.low && !aged(writes)));
+        else turn = !writes.empty() && (reads.empty() || writes.size() >= s_.high || (enough && aged(writes)));
         if (!turn) return;
         writing_ = !writing_;
         moved_ = 0;

@@ -95,7 +95,7 @@ class Settings(ctypes.Structure):
         *("group_bits", "bank_bits", "row_bits", "column_bits"),
         *("bl", "cl", "cwl", "gap", "rcd_read", "rcd_write", "rp", "ras", "rc"),
         *("ccd_s", "ccd_l", "ccd_l_write", "rrd_s", "rrd_l", "faw", "wtr_s", "wtr_l", "wr", "rtp"),
-        *("refi", "rfc", "rfc_bank", "rrefd", "refresh_banks", "queue", "high", "low", "patience"),
+        *("refi", "rfc", "rfc_bank", "rrefd", "refresh_banks", "queue", "high", "low", "batch", "patience"),
     )
     _fields_ = [(name, ctypes.c_uint32) for name in _NAMES]
 
