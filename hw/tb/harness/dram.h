@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dram_burst.h"
 #include "dram_settings.h"
 #include "dram_timing.h"
 #include "ring.h"
@@ -15,8 +16,6 @@
 // a read of what still waits to be written, which is answered at once.
 class DramChannel {
 public:
-    static constexpr std::uint64_t NEVER = ~0ull;
-
     DramStatistics statistics{};
     std::vector<DramCommand>* commands = nullptr;  // where they are recorded, if anywhere
 
@@ -33,10 +32,7 @@ public:
             number = free_.back();
             free_.pop_back();
         }
-        Burst& burst = bursts_[number];
-        burst.first = address >> s_.access_shift;
-        burst.when.assign(((address + bytes - 1) >> s_.access_shift) - burst.first + 1, NEVER);
-        burst.entered = burst.known = burst.end = 0;
+        bursts_[number].begin(address >> s_.access_shift, (address + bytes - 1) >> s_.access_shift);
         waiting_[write].push(number);
         ++running_;
         now_ = std::max(now_, clock);
@@ -46,19 +42,11 @@ public:
     }
 
     // When all that a burst reads will have come, or all that it writes has a place; NEVER if that is not known.
-    std::uint64_t when(unsigned number) const {
-        const Burst& burst = bursts_[number];
-        return burst.known == burst.when.size() ? burst.end : NEVER;
-    }
+    std::uint64_t when(unsigned number) const { return bursts_[number].when(); }
 
     // The same of some of its bytes.
     std::uint64_t when(unsigned number, std::uint64_t address, std::uint64_t bytes) const {
-        const Burst& burst = bursts_[number];
-        const std::uint64_t last = ((address + bytes - 1) >> s_.access_shift) - burst.first;
-        std::uint64_t clock = 0;
-        for (std::uint64_t i = (address >> s_.access_shift) - burst.first; i <= last; ++i)
-            clock = std::max(clock, burst.when[i]);
-        return clock;
+        return bursts_[number].when(address >> s_.access_shift, (address + bytes - 1) >> s_.access_shift);
     }
 
     void end(unsigned number) {
@@ -84,17 +72,6 @@ public:
 private:
     static constexpr unsigned NONE = ~0u;
 
-    struct Burst {
-        std::uint64_t first = 0, entered = 0, known = 0, end = 0;  // its first access; how many came to the queue, and
-        std::vector<std::uint64_t> when;                           // of how many it is known when; the last, and each
-
-        void tell(std::uint64_t index, std::uint64_t clock) {
-            when[index] = clock;
-            end = std::max(end, clock);
-            ++known;
-        }
-    };
-
     struct Access {
         std::uint64_t since;
         std::uint32_t bank, row, column, burst, index;
@@ -104,7 +81,7 @@ private:
 
     DramSettings s_;
     DramTiming timing_;
-    std::vector<Burst> bursts_;
+    std::vector<DramBurst> bursts_;
     std::vector<unsigned> free_;
     unsigned running_ = 0;
     Ring<unsigned> waiting_[2];  // bursts that are not wholly in the queue: reads, writes
@@ -124,7 +101,7 @@ private:
     // What can be done at `now_`: a command to a row and one to a column at most; then when to look again.
     void step() {
         const bool due = now_ >= due_;
-        wake_ = due ? NEVER : due_;
+        wake_ = due ? DramBurst::NEVER : due_;
         if (due && !s_.refresh_banks) refresh_all();
         else {
             const unsigned refreshed = due ? unsigned(refreshes_ % timing_.banks()) : NONE;
@@ -143,14 +120,14 @@ private:
         Queue& queue = queues_[write];
         while (!waiting.empty() && queue.size() < s_.queue) {
             const unsigned number = waiting.front();
-            Burst& burst = bursts_[number];
+            DramBurst& burst = bursts_[number];
             const std::uint64_t index = burst.entered++;
             const Access access = place(burst.first + index, number, index);
             const bool forwarded = !write && queued_to_write(access);
             statistics.forwarded += forwarded;
             if (!forwarded) queue.push_back(access);
             if (forwarded || write) burst.tell(index, now_);
-            if (burst.entered == burst.when.size()) waiting.pop();
+            if (burst.all_entered()) waiting.pop();
         }
     }
 
