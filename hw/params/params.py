@@ -323,22 +323,31 @@ class Params:
 
     @property
     def write_bursts(self) -> int:
-        """Writes in flight on a channel, each with an AXI ID: 1.25 x latency in beats, and the one being sent."""
-        return 1 + math.ceil(COVER * self.memory.latency_cycles / self.segment_beats)
+        """Writes in flight for a port on a channel, each with an AXI ID: its share of those that keep a channel busy.
+
+        For that a channel needs 1.25 x latency in beats, and the one being sent. All ports together keep a channel
+        busy, and all channels together a port: the fewer of them decide the share, which is two at least. Ports that
+        can take and give all that the channels do have no slack, and an order of channels each: one more for every
+        doubling of the channels (found by simulation) lets none of them run dry.
+        """
+        ports, channels = self.tables.ports, self.memory.channels
+        bursts = 1 + math.ceil(COVER * self.memory.latency_cycles / self.segment_beats)
+        slack = channels.bit_length() - 1 if ports >= channels else 0
+        return max(2, math.ceil(bursts / min(ports, channels)) + slack)
+
+    @property
+    def write_buffers(self) -> int:
+        """Segments of write data that are buffered for a port at a channel: one that comes and one that goes.
+
+        One more where the ports give all that the channels take: it keeps those busy while a port has several segments
+        for one channel behind each other (found by simulation).
+        """
+        return 3 if self.tables.ports >= self.memory.channels > 1 else 2
 
     @property
     def read_segments(self) -> int:
-        """Reads in flight for a port on a channel: as given, or its share of as many as the writes, at least two.
-
-        All ports together keep a channel busy, and all channels together a port: the fewer of them decide the share.
-        Ports that can take all that the channels give have no slack, and an order of channels each: one more for every
-        doubling of the channels (found by simulation) lets none of them run dry.
-        """
-        if self.memory.read_segments:
-            return self.memory.read_segments
-        ports, channels = self.tables.ports, self.memory.channels
-        slack = channels.bit_length() - 1 if ports >= channels else 0
-        return max(2, math.ceil(self.write_bursts / min(ports, channels)) + slack)
+        """Reads in flight for a port on a channel, each with a buffer: as given, or as many as writes."""
+        return self.memory.read_segments or self.write_bursts
 
     @property
     def rings(self) -> int:

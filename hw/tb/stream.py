@@ -100,6 +100,10 @@ class Source:
         """Number of payloads not yet transferred."""
         return len(self._queue) + bool(self._offering)
 
+    def set_pace(self, pace: Pace) -> None:
+        """Go on at another pace."""
+        self._pace = pace(self._rng)
+
     def send(self, payload: Any) -> None:
         """Queue one payload."""
         self._queue.append(self._codec.pack(payload))

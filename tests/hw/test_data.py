@@ -11,13 +11,25 @@ from hw.params import Params
 from hw.params.params import MemoryParams, PoolParams, TableParams
 from hw.rtl import emit as emit_module
 from hw.rtl.emit import emit
-from hw.rtl.node.data import DataPath, data_path, read_lane, read_path, read_port, striping, write_path
+from hw.rtl.node.data import (
+    DataPath,
+    data_path,
+    read_lane,
+    read_path,
+    read_port,
+    striping,
+    write_lane,
+    write_path,
+    write_port,
+)
 from hw.rtl.node.data.read_bank import ReadBank
 from hw.rtl.node.data.read_lane import ReadLane
 from hw.rtl.node.data.read_path import ReadPath
 from hw.rtl.node.data.read_port import ReadPort
+from hw.rtl.node.data.write_bank import WriteBank
 from hw.rtl.node.data.write_lane import WriteLane
 from hw.rtl.node.data.write_path import WritePath
+from hw.rtl.node.data.write_port import WritePort
 from hw.rtl.two_port_sram import LARGEST_INFERRED, MODEL, TwoPortSram
 from hw.synth.flow import synthesise
 from hw.tb.core.settings import settings_of
@@ -55,7 +67,16 @@ GEOMETRIES = {
 
 LINTED = {"odd": GEOMETRIES["odd"], "long": slice_of(2, 2, segment_bytes=4096, beat_bytes=32)}
 
-MODULES: tuple[ModuleType, ...] = (data_path, read_lane, read_path, read_port, striping, write_path)
+MODULES: tuple[ModuleType, ...] = (
+    data_path,
+    read_lane,
+    read_path,
+    read_port,
+    striping,
+    write_lane,
+    write_path,
+    write_port,
+)
 
 
 @pytest.mark.parametrize("geometry", ["two"])
@@ -120,19 +141,19 @@ MUTANTS: dict[str, tuple[Any, str, str, str]] = {
         "read_errors",
     ),
     "landed one early": (
-        WriteLane,
+        WriteBank,
         "self.answers.valid.eq(answered[oldest])",
         "self.answers.valid.eq(answered[oldest] | answered[(oldest + 1) % bursts])",
         "write_then_read",
     ),
     "error joined to the segment behind": (
-        WritePath,
+        WritePort,
         "alike.eq((joined.frame == frame) & joined.ok)",
         "alike.eq(joined.frame == frame)",
         "write_errors",
     ),
     "error of another ID": (
-        WriteLane,
+        WriteBank,
         "self.answers.payload.eq(good[oldest])",
         "self.answers.payload.eq(good[oldest ^ 1])",
         "write_errors",
@@ -150,32 +171,75 @@ MUTANTS: dict[str, tuple[Any, str, str, str]] = {
         "short_segments",
     ),
     "discard of the next frame": (
-        WriteLane,
+        WriteBank,
         "self.discard & (held[i].frame == self.discard_frame)",
         "self.discard & (held[i].frame == self.discard_frame + 1)",
         "discarded_blocks",
     ),
     "data lost when memory stalls": (
         WriteLane,
-        "send.eq((unsent != 0) & (~memory.wvalid | memory.wready))",
-        "send.eq(unsent != 0)",
+        "send.eq(turns.o.valid & (~memory.wvalid | memory.wready))",
+        "send.eq(turns.o.valid)",
         "write_then_read",
     ),
 }
 """Name to what is mutated, what is right, what is wrong, and a test that must find it."""
 
+OF_PORTS: dict[str, tuple[Any, str, str, str]] = {
+    "answer given to another port": (
+        WriteLane,
+        "bank.answered.valid.eq(memory.bvalid & (their_id.port == i))",
+        "bank.answered.valid.eq(memory.bvalid & (their_id.port != i))",
+        "write_then_read",
+    ),
+    "turns lost": (
+        WriteLane,
+        """with m.If(take):
+            m.d.sync += last.eq(chosen)""",
+        """with m.If(take):
+            m.d.sync += last.eq(0)""",
+        "ports_take_turns",
+    ),
+    "turn given twice": (
+        WriteLane,
+        "turns.o.ready.eq(send & ends)",
+        "turns.o.ready.eq(send & ends & ~memory.awvalid)",
+        "write_then_read",
+    ),
+    "beats of two ports mixed": (
+        WriteLane,
+        "with m.If(shown == i):",
+        "with m.If(turns.o.payload == i):",
+        "write_then_read",
+    ),
+    "a port stops the others": (
+        WriteLane,
+        "asking = Cat(bank.bursts.valid for bank in banks)",
+        "asking = Cat(bank.bursts.valid & banks[0].bursts.valid for bank in banks)",
+        "one_port_without_data",
+    ),
+    "answers of all ports in one order": (
+        WritePath,
+        "port.landed.ready.eq(1)",
+        "port.landed.ready.eq(asking.all())",
+        "one_port_without_data",
+    ),
+}
+"""Likewise, of what is between ports; with two of them."""
+
 EVERYDAY = ("stripe order swapped",)
-LONGER = [name for name in MUTANTS if name not in EVERYDAY]
+ALL = {**MUTANTS, **OF_PORTS}
+LONGER = [name for name in ALL if name not in EVERYDAY]
 
 
 @pytest.mark.parametrize("name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)])
 def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    original, good, bad, finder = MUTANTS[name]
+    original, good, bad, finder = ALL[name]
     mutant = mutate(original, good, bad)
     for module in MODULES:
         if getattr(module, original.__name__, None) is original:
             monkeypatch.setattr(module, original.__name__, mutant)
-    params = slice_of(2 if name == "stripe order swapped" else 1, 1, latency_cycles=20)
+    params = slice_of(2 if name in EVERYDAY else 1, 2 if name in OF_PORTS else 1, latency_cycles=20)
     emission = emit(DataPath(params), "data")
     with pytest.raises(CheckError, match=f"tests did not pass: .*{finder}"):
         Run(emission=emission, module=BENCH, settings=settings_of(params), seed=0, node=name)()

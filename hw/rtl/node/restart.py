@@ -21,10 +21,10 @@ class Restart(wiring.Component):
     Interface
     ---------
     begin : In(1)
-    written, read, done : In, 1 bit each
-        A segment has gone to the data path; a READ has; a READ is done.
-    landed : In
-        So many segments have landed.
+    written, landed : In
+        So many segments have gone to the data path, one a port at most; so many have landed.
+    read, done : In, 1 bit each
+        A READ has gone to the data path; a READ is done.
     moving : In(1)
         Data of accepted segments is on its way to the data path.
     restarting : Out(1)
@@ -50,12 +50,13 @@ class Restart(wiring.Component):
     """
 
     def __init__(self, params: Params):
+        self._ports = params.tables.ports
         self._writes = 1 << Striping(params).number_bits + 1
-        self._reads = params.tables.ports * params.memory.waiting_reads
+        self._reads = self._ports * params.memory.waiting_reads
         super().__init__(
             {
                 "begin": In(1),
-                "written": In(1),
+                "written": In(bits_for(self._ports)),
                 "landed": In(segments_bits(params)),
                 "read": In(1),
                 "done": In(1),

@@ -15,7 +15,6 @@ from hw.rtl.node.administrator import Administrator
 from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
 from hw.rtl.node.dispatch import Dispatch
-from hw.rtl.node.gather import Gather
 from hw.rtl.node.layouts import Kind, State, log_layout
 from hw.rtl.node.port import Port
 from hw.rtl.node.reports import Reports
@@ -95,7 +94,6 @@ class Slice(wiring.Component):
         m.submodules.core = core = ResetInserter(self.restarting)(Core(params))
         m.submodules.data = path = renew(self._data)
         m.submodules.dispatch = dispatch = renew(Dispatch(params))
-        m.submodules.gather = gather = renew(Gather(params))
         m.submodules.control = control = SliceControl(params)
         m.submodules.administrator = administrator = Administrator(params)
         m.submodules.reports = reports = Reports(params)
@@ -105,8 +103,8 @@ class Slice(wiring.Component):
             wiring.connect(m, port.link, wiring.flipped(self.links[i]))
             wiring.connect(m, port.operations, dispatch.commands[i])
             wiring.connect(m, port.losses, dispatch.losses[i])
-            wiring.connect(m, port.segments, gather.ports_segments[i])
-            wiring.connect(m, port.beats, gather.ports_beats[i])
+            wiring.connect(m, port.segments, path.segments[i])
+            wiring.connect(m, port.beats, path.beats_in[i])
             wiring.connect(m, path.beats_out[i], port.read_beats)
             m.d.comb += [
                 port.number.eq(i),
@@ -126,8 +124,6 @@ class Slice(wiring.Component):
                 m.d.comb += port.rebound.eq(1 << core.rebound.payload.ring)
         wiring.connect(m, administrator.operations, dispatch.commands[-1])
         wiring.connect(m, dispatch.operations, core.operations)
-        wiring.connect(m, gather.segments, path.segments)
-        wiring.connect(m, gather.beats, path.beats_in)
         wiring.connect(m, path.landed, dispatch.landed)
         wiring.connect(m, path.done, dispatch.done)
         wiring.connect(m, core.discards, path.discards)
@@ -154,7 +150,7 @@ class Slice(wiring.Component):
         m.submodules.restart = restart = Restart(params)
         m.d.comb += [
             restart.begin.eq(control.restart),
-            restart.written.eq(path.segments.valid & path.segments.ready),
+            restart.written.eq(sum(segments.valid & segments.ready for segments in path.segments)),
             restart.landed.eq(Mux(path.landed.valid & path.landed.ready, path.landed.payload.count, 0)),
             restart.read.eq(path.reads.valid & path.reads.ready),
             restart.done.eq(path.done.valid & path.done.ready),

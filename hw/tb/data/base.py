@@ -1,6 +1,6 @@
 """What the benches of the data path share: a reference of blocks in frames, and all agents but the memory."""
 
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ class Block:
 class DataBench(Bench):
     """Writes blocks and reads them back.
 
-    Scoreboards: `landed`, one item a segment, in order; `beats`, by port; `ends`, by port.
+    Scoreboards: `landed`, one item a segment, by frame; `beats`, by port; `ends`, by port.
 
     - `first_taken`: (frame, segment) to the cycle in which the first beat of it was last taken.
     """
@@ -48,24 +48,26 @@ class DataBench(Bench):
         self.random = self.rng("traffic")
         self.beat_bytes = self.params.memory.beat_bytes
         self.segment_bytes = self.params.memory.segment_bytes
-        self.segments = Source(self, "segments", idle)
-        self.beats_in = Source(self, "beats_in", idle)
+        ports = range(self.params.tables.ports)
+        self.segments = [Source(self, f"segments__{i}", idle) for i in ports]
+        self.beats_in = [Source(self, f"beats_in__{i}", idle) for i in ports]
         self.discards = Source(self, "discards")
         self.reads = Source(self, "reads", idle)
         self.landed = Sink(self, "landed", landed_pace)
         self.done = Sink(self, "done", done_pace)
-        self.beats_out = [Sink(self, f"beats_out__{i}", backpressure) for i in range(self.params.tables.ports)]
-        self.landed_board = self.add_scoreboard(Scoreboard("landed"))
+        self.beats_out = [Sink(self, f"beats_out__{i}", backpressure) for i in ports]
+        self.landed_board = self.add_scoreboard(Scoreboard("landed", key=lambda segment: segment[0]))
         self.beats_board = self.add_scoreboard(Scoreboard("beats", key=lambda beat: beat["stamp"]["port"]))
         self.ends_board = self.add_scoreboard(Scoreboard("done", key=lambda end: end["stamp"]["port"]))
         self.first_taken: dict[tuple[int, int], int] = {}
-        self._untaken: deque[tuple[int, int]] = deque()
-        self._unanswered: deque[tuple[int, int]] = deque()
-        self._answered: set[tuple[int, int]] = set()
+        self._untaken: list[deque[tuple[int, int]]] = [deque() for _ in ports]
+        self._unanswered: defaultdict[int, deque[int]] = defaultdict(deque)
+        self._answered: Counter[tuple[int, int | None]] = Counter()
         self._ended: dict[int, int] = {}
         self._tag = 0
-        self._beginning = True
-        self.beats_in.monitor.listeners.append(self._on_beat_in)
+        self._beginning = [True for _ in ports]
+        for port, source in enumerate(self.beats_in):
+            source.monitor.listeners.append(partial(self._on_beat_in, port))
         self.landed.monitor.listeners.append(self._on_landed)
         self.done.monitor.listeners.append(self._on_done)
         for port, sink in enumerate(self.beats_out):
@@ -87,20 +89,23 @@ class DataBench(Bench):
         """The segments of a block."""
         return [block.data[i : i + self.segment_bytes] for i in range(0, len(block.data), self.segment_bytes)]
 
-    def write(self, *blocks: Block) -> None:
-        """Queue the writes of blocks, a segment of each in turn."""
-        left = {block.frame: deque(enumerate(self.pieces(block))) for block in blocks}
-        while any(left.values()):
-            for block in blocks:
-                if left[block.frame]:
-                    self._write_segment(block, *left[block.frame].popleft())
+    def write(self, *blocks: Block, port: int | None = None) -> None:
+        """Queue the writes of blocks, a segment of each in turn; each block at a port of its own choice, or at this."""
+        chosen = [self.random.randrange(len(self.segments)) if port is None else port for _ in blocks]
+        counts = [self.params.segments(len(block.data)) for block in blocks]
+        for segment in range(max(counts)):
+            for block, count, its_port in zip(blocks, counts, chosen, strict=True):
+                if segment < count:
+                    self.write_segment(block, segment, its_port)
 
-    def _write_segment(self, block: Block, segment: int, data: bytes) -> None:
-        self.segments.send({"frame": block.frame, "segment": segment, "crc": google_crc32c.value(data)})
+    def write_segment(self, block: Block, segment: int, port: int) -> None:
+        """Queue the write of one segment at a port."""
+        data = block.data[segment * self.segment_bytes :][: self.segment_bytes]
+        self.segments[port].send({"frame": block.frame, "segment": segment, "crc": google_crc32c.value(data)})
         for start in range(0, len(data), self.beat_bytes):
             beat = data[start : start + self.beat_bytes]
             noise = self.random.randbytes(self.beat_bytes - len(beat))
-            self.beats_in.send(
+            self.beats_in[port].send(
                 {
                     "data": int.from_bytes(beat + noise, "little"),
                     "count": len(beat),
@@ -108,12 +113,16 @@ class DataBench(Bench):
                 }
             )
         self.landed_board.expect((block.frame, segment not in block.failed))
-        self._unanswered.append((block.frame, segment))
-        self._untaken.append((block.frame, segment))
+        self._unanswered[block.frame].append(segment)
+        self._untaken[port].append((block.frame, segment))
+
+    def unanswered(self, frame: int) -> int:
+        """How many segments of a frame have been asked for, and have not landed."""
+        return len(self._unanswered[frame])
 
     def answered(self, channel: int, address: int) -> None:
         """Memory's answer to the write of a segment is taken in this cycle."""
-        self._answered.add(self.stripes.segment_at(channel, address))
+        self._answered[self.stripes.segment_at(channel, address)] += 1
 
     def read(self, block: Block, first: int, count: int, port: int, bad: Mapping[int, bytes] | None = None) -> None:
         """Queue a READ of segments of a block; `bad` are those that are not `ok`, with what memory has for them."""
@@ -149,24 +158,26 @@ class DataBench(Bench):
     async def reset(self, cycles: int = 1) -> None:
         """Reset in traffic: what is under way belongs to nobody."""
         await super().reset(cycles)
-        self._untaken.clear()
+        for segments in self._untaken:
+            segments.clear()
         self._unanswered.clear()
         self._answered.clear()
         self._ended.clear()
-        self._beginning = True
+        self._beginning = [True for _ in self._beginning]
 
-    def _on_beat_in(self, beat: dict[str, int]) -> None:
-        if self._beginning:
-            self.first_taken[self._untaken.popleft()] = self.cycle
-        self._beginning = bool(beat["last"])
+    def _on_beat_in(self, port: int, beat: dict[str, int]) -> None:
+        if self._beginning[port]:
+            self.first_taken[self._untaken[port].popleft()] = self.cycle
+        self._beginning[port] = bool(beat["last"])
 
     def _on_landed(self, entry: dict[str, int]) -> None:
         for i in range(entry["count"]):
-            segment = self._unanswered.popleft() if self._unanswered else None
-            if segment not in self._answered:
+            frame, segments = entry["frame"], self._unanswered[entry["frame"]]
+            segment = (frame, segments.popleft() if segments else None)
+            if not self._answered[segment]:
                 raise CheckError(f"landed: {segment} has landed before memory answered")
-            self._answered.remove(segment)
-            self.landed_board.observe((entry["frame"], bool(entry["ok"]) or i < entry["count"] - 1))
+            self._answered[segment] -= 1
+            self.landed_board.observe((frame, bool(entry["ok"]) or i < entry["count"] - 1))
         if not entry["count"]:
             raise CheckError("landed: an entry of no segments")
 

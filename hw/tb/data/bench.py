@@ -1,6 +1,7 @@
 """cocotb tests of `hw.rtl.node.data`, with a memory of our own behind every channel."""
 
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import cocotb
@@ -238,6 +239,73 @@ async def one_stalled_port(dut: Any) -> None:
         await bench.until(lambda: bench.ends_board.outstanding <= owed)
         bench.beats_out[0].set_pace(always)
         await bench.settled()
+        bench.touch_all()
+
+
+@cocotb.test()
+async def one_port_without_data(dut: Any) -> None:
+    """A port whose data stops within a segment stops itself alone; then it goes on."""
+    async with MemoryBench(dut, landed_pace=randomly(0.3)) as bench:
+        ports = bench.params.tables.ports
+        blocks = [Block(frame, bench.random.randbytes(8 * bench.segment_bytes)) for frame in range(ports)]
+        bench.write(blocks[0], port=0)
+        await bench.cycles(bench.params.segment_beats // 2)
+        bench.beats_in[0].set_pace(never)
+        for port in range(1, ports):
+            bench.write(blocks[port], port=port)
+        await bench.until(lambda: not any(bench.unanswered(frame) for frame in range(1, ports)))
+        if not bench.unanswered(0):
+            raise CheckError("the port did not stop")
+        bench.beats_in[0].set_pace(always)
+        await bench.settled()
+        for block in blocks:
+            bench.check_stored(block)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def one_stalled_channel(dut: Any) -> None:
+    """While a channel takes no writes, a port that wants none of it goes on; then so do the others."""
+    async with MemoryBench(dut) as bench:
+        bench.channels[0].set_address_pace(never)
+        blocks = [Block(i, bench.random.randbytes(8 * bench.segment_bytes)) for i in range(bench.params.tables.ports)]
+        elsewhere = [segment for segment in range(8) if bench.stripes.locate(0, segment)[0]]
+        for block in blocks[1:]:
+            bench.write(block, port=block.frame)
+        for segment in elsewhere:
+            bench.write_segment(blocks[0], segment, 0)
+        await bench.until(lambda: not bench.unanswered(0))
+        if any(not bench.unanswered(block.frame) for block in blocks[1:]):
+            raise CheckError("the channel did not stop")
+        bench.channels[0].set_address_pace(always)
+        await bench.settled()
+        for block in blocks[1:]:
+            bench.check_stored(block)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def ports_take_turns(dut: Any) -> None:
+    """Of ports that all have whole segments for one channel, which takes few addresses, each gets one burst in turn."""
+    async with MemoryBench(dut) as bench:
+        ports, beats = bench.params.tables.ports, bench.params.segment_beats
+        bench.channels[0].set_address_pace(lambda _: cycle([True] + [False] * (2 * beats)))
+        turns: list[int] = []
+
+        def note(address: int, beat: int, strobes: int, when: int) -> None:
+            if beat == 0:
+                turns.append(bench.stripes.segment_at(0, address)[0] % ports)
+
+        bench.channels[0].write_listeners.append(note)
+        for frame in range(bench.params.frames // ports * ports):
+            block = Block(frame, bench.random.randbytes(8 * bench.segment_bytes))
+            for segment in range(min(8, 2 * bench.stripes.channels)):
+                if not bench.stripes.locate(frame, segment)[0]:
+                    bench.write_segment(block, segment, frame % ports)
+        await bench.settled()
+        middle = turns[2 * ports : len(turns) // 2]
+        if any(len(set(middle[i : i + ports])) < ports for i in range(len(middle) - ports + 1)):
+            raise CheckError(f"ports were given bursts in this order: {turns}")
         bench.touch_all()
 
 

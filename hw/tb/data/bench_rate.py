@@ -69,6 +69,30 @@ class RateBench(MemoryBench):
             raise CheckError("the READs did not last")
         return busy / WINDOW / len(self.channels), beats / WINDOW / len(ports)
 
+    async def write_rate(self, ports: range, *, together: int = 1) -> float:
+        """Keep ports busy with writes; return the fraction of their peak, a beat a cycle, that they reach.
+
+        Every frame is written by one port only, again and again, some `together`.
+        """
+        blocks = [self.whole(frame) for frame in range(self.params.frames)]
+        for port in ports:
+            own, length = blocks[port :: len(ports)], 0
+            while length < WINDOW + 1000:
+                chosen = self.random.sample(own, min(together, len(own)))
+                self.write(*chosen, port=port)
+                length += sum(len(block.data) for block in chosen) // self.beat_bytes
+        await self.cycles(500)
+        before = self._beats_written(ports)
+        await self.cycles(WINDOW)
+        beats = self._beats_written(ports) - before
+        if any(self.beats_in[port].pending == 0 for port in ports):
+            raise CheckError("the writes did not last")
+        await self.settled()
+        return beats / WINDOW / len(ports)
+
+    def _beats_written(self, ports: range) -> int:
+        return sum(self.beats_in[port].monitor.transfers for port in ports)
+
     def _counts(self, ports: range) -> tuple[int, int]:
         return (
             sum(channel.busy_cycles for channel in self.channels),
@@ -97,15 +121,26 @@ async def one_port_reads(dut: Any) -> None:
 
 
 @cocotb.test()
-async def all_channels_write(dut: Any) -> None:
-    """The input takes a beat a cycle, through memory's latency and over all channels."""
+async def all_ports_write(dut: Any) -> None:
+    """As many ports as channels: every port gives a beat a cycle, and every channel takes one."""
     async with RateBench(dut) as bench:
-        for frame in range(bench.params.frames):
-            bench.write(bench.whole(frame))
-        await bench.settled()
-        monitor = bench.beats_in.monitor
-        cycles = monitor.last_cycle - monitor.first_cycle + 1
-        bench.show("write", monitor.transfers / cycles, 0.99)
+        bench.show("write_ports", await bench.write_rate(range(bench.params.tables.ports)), 0.99)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def all_ports_write_side_by_side(dut: Any) -> None:
+    """The same, with three blocks side by side at each port, which now and then want one channel all."""
+    async with RateBench(dut) as bench:
+        bench.show("write_mixed", await bench.write_rate(range(bench.params.tables.ports), together=3), 0.95)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def one_port_writes(dut: Any) -> None:
+    """A port alone gives a beat a cycle."""
+    async with RateBench(dut) as bench:
+        bench.show("write_one_port", await bench.write_rate(range(1)), 0.97)
         bench.touch_all()
 
 
@@ -133,9 +168,9 @@ async def unloaded_latency(dut: Any) -> None:
             if waited != bench.beat_bytes.bit_length() - 1 + LAST_BEAT_WAITS:
                 raise CheckError(f"the last beat waits {waited} cycles for its CRC")
 
-            bench.write(block)
+            bench.write(block, port=0)
             await bench.settled()
-            measured = bench.landed.monitor.last_cycle - bench.beats_in.monitor.last_cycle - latency
+            measured = bench.landed.monitor.last_cycle - bench.beats_in[0].monitor.last_cycle - latency
             sent = LAST_BEAT_TO_ADDRESS + 1 + bench.params.segment_beats - 1
             if measured != sent + ANSWER_TO_LANDED:
                 raise CheckError(f"a write takes {measured} cycles, expected {sent + ANSWER_TO_LANDED}")

@@ -120,6 +120,10 @@ class MemoryChannel:
         self._answering: Burst | None = None
         self._offered_cycle = 0
 
+    def set_address_pace(self, pace: Pace) -> None:
+        """Take the addresses of writes at another pace than the other channels."""
+        self._paces[0] = pace(self.rng)
+
     def drive(self) -> None:
         """Be ready or not, and give the next answers."""
         aw, w, ar, answer = (next(pace) for pace in self._paces)

@@ -48,7 +48,7 @@ class Surroundings:
     def of(cls, params: Params, memory: Memory, links: Links) -> "Surroundings":
         """Those of the harness's models."""
         beats = params.segment_beats
-        queued = (params.write_bursts + params.tables.ports * params.read_segments) * beats
+        queued = params.tables.ports * (params.write_bursts + params.read_segments) * beats
         willing = min(memory.address_willing, memory.data_willing, memory.answer_willing)
         late = _surely(1 - willing) if willing < 1 else 0
         return cls(
@@ -70,7 +70,7 @@ def operation_cycles(params: Params) -> int:
 
 def memory_operations(params: Params) -> int:
     """Answers of memory that the core may have to take: one for each write in flight, one for each READ under way."""
-    return params.memory.channels * params.write_bursts + params.tables.ports * params.memory.waiting_reads
+    return params.tables.ports * (params.memory.channels * params.write_bursts + params.memory.waiting_reads)
 
 
 def turn_cycles(params: Params) -> int:

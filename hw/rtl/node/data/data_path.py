@@ -22,7 +22,7 @@ class DataPath(wiring.Component):
     Interface
     ---------
     segments, beats_in, discards, landed
-        As `segments`, `beats`, `discards` and `landed` of `WritePath`.
+        As `segments`, `beats`, `discards` and `landed` of `WritePath`; the first two one a port.
     reads, beats_out, done
         As `reads`, `beats` and `done` of `ReadPath`.
     memory : Out, `axi4`, one a channel
@@ -63,8 +63,8 @@ class DataPath(wiring.Component):
         m = Module()
         m.submodules.write = write = self._write
         m.submodules.read = read = self._read
-        wiring.connect(m, wiring.flipped(self.segments), write.segments)
-        wiring.connect(m, wiring.flipped(self.beats_in), write.beats)
+        for theirs, ours in zip((*self.segments, *self.beats_in), (*write.segments, *write.beats), strict=True):
+            wiring.connect(m, wiring.flipped(theirs), ours)
         wiring.connect(m, wiring.flipped(self.discards), write.discards)
         wiring.connect(m, write.landed, wiring.flipped(self.landed))
         wiring.connect(m, wiring.flipped(self.reads), read.reads)

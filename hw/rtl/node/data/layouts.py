@@ -22,7 +22,7 @@ class Widths(TypedDict):
 
 def write_widths(params: Params) -> Widths:
     """Return the widths of the write channels: an ID for each write in flight, a CRC on WUSER."""
-    return _widths(params, bits_for(params.write_bursts - 1))
+    return _widths(params, write_id_layout(params).size)
 
 
 def read_widths(params: Params) -> Widths:
@@ -37,6 +37,11 @@ def _widths(params: Params, id_bits: int) -> Widths:
         "id_bits": id_bits,
         "user_bits": crc32c.WIDTH,
     }
+
+
+def write_id_layout(params: Params) -> data.StructLayout:
+    """Return the layout of an AWID: the port that writes, and which of its writes that are in flight on the channel."""
+    return data.StructLayout({"port": bits_for(params.tables.ports - 1), "slot": bits_for(params.write_bursts - 1)})
 
 
 def read_id_layout(params: Params) -> data.StructLayout:
@@ -120,6 +125,28 @@ def lane_beat_layout(params: Params) -> data.StructLayout:
             "crc": crc32c.WIDTH,
         }
     )
+
+
+def write_burst_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a burst that a port's bank has for its channel: half of its ID, and its beats, less one."""
+    return data.StructLayout(
+        {
+            "slot": write_id_layout(params)["slot"].shape,
+            "address": Striping(params).address_bits,
+            "last": bits_for(params.segment_beats - 1),
+        }
+    )
+
+
+def write_beat_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a beat as a channel gets it: its strobes, and `crc`, of the segment, in the last."""
+    beat_bytes = params.memory.beat_bytes
+    return data.StructLayout({"data": 8 * beat_bytes, "strobes": beat_bytes, "last": 1, "crc": crc32c.WIDTH})
+
+
+def write_answer_layout(params: Params) -> data.StructLayout:
+    """Return the layout of memory's answer to a burst: the half of its ID that is the bank's, and whether it is OK."""
+    return data.StructLayout({"slot": write_id_layout(params)["slot"].shape, "ok": 1})
 
 
 def read_plan_layout(params: Params) -> data.StructLayout:
