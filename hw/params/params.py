@@ -38,6 +38,9 @@ class MemoryParams(Section):
     read_segments: int = param(
         0, "reads in flight for a port on a channel, each with buffer and AXI ID; 0: by the latency", low=0, high=64
     )
+    turn_bursts: int = param(
+        4, "bursts of reads, and of writes, that a channel lets out in turn while both wait", low=1, high=16
+    )
     waiting_reads: int = param(32, "READs under way at a port", low=2, high=64)
 
 
@@ -340,9 +343,15 @@ class Params:
         """Segments of write data that are buffered for a port at a channel: one that comes and one that goes.
 
         One more where the ports give all that the channels take: it keeps those busy while a port has several segments
-        for one channel behind each other (found by simulation).
+        for one channel behind each other (found by simulation). Those of all ports hold a batch.
         """
-        return 3 if self.tables.ports >= self.memory.channels > 1 else 2
+        ports, channels = self.tables.ports, self.memory.channels
+        return max(3 if ports >= channels > 1 else 2, math.ceil(self.memory.turn_bursts / ports))
+
+    @property
+    def turn_cycles(self) -> int:
+        """Cycles for which a write waits for a batch while there are reads: it comes in them if a fourth are writes."""
+        return 4 * self.memory.turn_bursts * self.segment_beats
 
     @property
     def read_segments(self) -> int:

@@ -13,8 +13,9 @@ from hw.params import commands as c
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.protocol import REGISTERS, LookupMode, ModelState, RingId
 from hw.rtl.emit import describe, emit
-from hw.rtl.node import dispatch, gather
+from hw.rtl.node import dispatch
 from hw.rtl.node import slice as top
+from hw.rtl.node.data import write_lane, write_path
 from hw.rtl.node.layouts import Kind, log_layout
 from hw.rtl.node.port import loss, port, reader, watch
 from hw.rtl.node.slice import Slice
@@ -276,10 +277,16 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         "core.messages.valid",
     ),
     "segments of two ports mixed": (
-        top,
-        gather.Gather,
-        "with m.If(turns.o.valid & (turns.o.payload == i)):",
-        "with m.If(turns.o.valid & (chosen == i)):",
+        write_path,
+        write_lane.WriteLane,
+        "with m.If(shown == i):",
+        "with m.If(turns.o.payload == i):",
+    ),
+    "a restart waits for the writes of one port": (
+        sys.modules[__name__],
+        Slice,
+        "sum(segments.valid & segments.ready for segments in path.segments)",
+        "path.segments[0].valid & path.segments[0].ready",
     ),
 }
 """Name to where it is looked up, what it is, what is right and what is wrong."""

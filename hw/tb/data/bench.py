@@ -1,7 +1,7 @@
 """cocotb tests of `hw.rtl.node.data`, with a memory of our own behind every channel."""
 
+import itertools
 from functools import partial
-from itertools import cycle
 from typing import Any
 
 import cocotb
@@ -289,7 +289,7 @@ async def ports_take_turns(dut: Any) -> None:
     """Of ports that all have whole segments for one channel, which takes few addresses, each gets one burst in turn."""
     async with MemoryBench(dut) as bench:
         ports, beats = bench.params.tables.ports, bench.params.segment_beats
-        bench.channels[0].set_address_pace(lambda _: cycle([True] + [False] * (2 * beats)))
+        bench.channels[0].set_address_pace(lambda _: itertools.cycle([True] + [False] * (2 * beats)))
         turns: list[int] = []
 
         def note(address: int, beat: int, strobes: int, when: int) -> None:

@@ -7,6 +7,7 @@ import cocotb
 from hw.tb.data.base import Block
 from hw.tb.data.bench import MemoryBench
 from hw.tb.data.memory import Behaviour
+from hw.tb.pace import Pace, randomly
 from hw.tb.scoreboard import CheckError
 
 READ_TO_ADDRESS, DATA_TO_BEAT = 4, 3
@@ -24,12 +25,16 @@ LATENCY = 100
 WINDOW = 3000
 """Cycles over which a rate is counted."""
 
+WRITES, TURNAROUND = 0.3, 16
+"""Share of the beats that are written where channels are shared, and cycles for which the bus rests between kinds."""
+
 
 class RateBench(MemoryBench):
     """Long blocks, in whole segments, and memory with the latency that the parameters are made for."""
 
-    def __init__(self, dut: Any):
-        super().__init__(dut, behaviour=Behaviour(latency=LATENCY))
+    def __init__(self, dut: Any, **paces: Pace):
+        super().__init__(dut, behaviour=Behaviour(latency=LATENCY), **paces)
+        self.whole_blocks = [self.whole(frame) for frame in range(self.params.frames)]
 
     def whole(self, frame: int) -> Block:
         """A block that fills its frame."""
@@ -52,15 +57,7 @@ class RateBench(MemoryBench):
 
         Each port in turn gets a READ as long as the others': `reads` would hold up who gets short ones.
         """
-        blocks = [self.whole(frame) for frame in range(self.params.frames)]
-        for block in blocks:
-            self.store(block)
-        lasting = 2 * WINDOW // self.params.segment_beats // self.stripes.sizes[0]
-        for _ in range(lasting + self.params.memory.waiting_reads):
-            length = len(self.random.choice(blocks).data)
-            for port in ports:
-                block = self.random.choice([block for block in blocks if len(block.data) == length])
-                self.read(block, 0, len(self.pieces(block)), port)
+        self.queue_reads(ports)
         await self.cycles(500)
         before = self._counts(ports)
         await self.cycles(WINDOW)
@@ -69,18 +66,24 @@ class RateBench(MemoryBench):
             raise CheckError("the READs did not last")
         return busy / WINDOW / len(self.channels), beats / WINDOW / len(ports)
 
+    def queue_reads(self, ports: range) -> None:
+        """Queue READs that last."""
+        blocks = self.whole_blocks
+        for block in blocks:
+            self.store(block)
+        lasting = 2 * WINDOW // self.params.segment_beats // self.stripes.sizes[0]
+        for _ in range(lasting + self.params.memory.waiting_reads):
+            length = len(self.random.choice(blocks).data)
+            for port in ports:
+                block = self.random.choice([block for block in blocks if len(block.data) == length])
+                self.read(block, 0, len(self.pieces(block)), port)
+
     async def write_rate(self, ports: range, *, together: int = 1) -> float:
         """Keep ports busy with writes; return the fraction of their peak, a beat a cycle, that they reach.
 
         Every frame is written by one port only, again and again, some `together`.
         """
-        blocks = [self.whole(frame) for frame in range(self.params.frames)]
-        for port in ports:
-            own, length = blocks[port :: len(ports)], 0
-            while length < WINDOW + 1000:
-                chosen = self.random.sample(own, min(together, len(own)))
-                self.write(*chosen, port=port)
-                length += sum(len(block.data) for block in chosen) // self.beat_bytes
+        self.queue_writes(ports, together, beats=WINDOW + 1000)
         await self.cycles(500)
         before = self._beats_written(ports)
         await self.cycles(WINDOW)
@@ -90,8 +93,26 @@ class RateBench(MemoryBench):
         await self.settled()
         return beats / WINDOW / len(ports)
 
+    def queue_writes(self, ports: range, together: int = 1, *, beats: int) -> None:
+        """Queue writes of so many beats at least, for each port."""
+        for port in ports:
+            own, length = self.whole_blocks[port :: len(ports)], 0
+            while length < beats:
+                chosen = self.random.sample(own, min(together, len(own)))
+                self.write(*chosen, port=port)
+                length += sum(len(block.data) for block in chosen) // self.beat_bytes
+
     def _beats_written(self, ports: range) -> int:
         return sum(self.beats_in[port].monitor.transfers for port in ports)
+
+    def shared_counts(self) -> tuple[int, int, int]:
+        """Beats read and written, and turns, of all channels."""
+        channels = self.channels
+        return (
+            sum(channel.busy_cycles for channel in channels),
+            sum(channel.beats_written for channel in channels),
+            sum(channel.turns for channel in channels),
+        )
 
     def _counts(self, ports: range) -> tuple[int, int]:
         return (
@@ -141,6 +162,26 @@ async def one_port_writes(dut: Any) -> None:
     """A port alone gives a beat a cycle."""
     async with RateBench(dut) as bench:
         bench.show("write_one_port", await bench.write_rate(range(1)), 0.97)
+        bench.touch_all()
+
+
+@cocotb.test()
+async def reads_and_writes_share(dut: Any) -> None:
+    """On a bus that both share, 70 % reads and 30 % writes lose only what its turnarounds take, and these are few."""
+    async with RateBench(dut, idle=randomly(WRITES)) as bench:
+        bench.behaviour.turnaround = TURNAROUND
+        ports, channels = bench.params.tables.ports, bench.params.memory.channels
+        bench.queue_writes(range(ports), beats=int(1.2 * WRITES * (WINDOW + 500)))
+        bench.queue_reads(range(ports))
+        await bench.cycles(500)
+        before = bench.shared_counts()
+        await bench.cycles(WINDOW)
+        reads, writes, turns = (now - then for now, then in zip(bench.shared_counts(), before, strict=True))
+        used = reads + writes + TURNAROUND * turns
+        bench.show("mixed", used / WINDOW / min(ports, channels), 0.95)
+        bench.show("mixed_writes", writes / (reads + writes), 0.9 * WRITES)
+        bench.show("mixed_bursts_a_turn", (reads + writes) / bench.params.segment_beats / turns, 3.0)
+        await bench.settled()
         bench.touch_all()
 
 

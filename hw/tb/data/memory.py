@@ -36,6 +36,8 @@ class Behaviour:
     - `interleave`: mix the beats of different reads.
     - `address_pace`, `data_pace`, `answer_pace`: when addresses and write data are taken, and answers given.
     - `read_response`, `write_response`: response to a beat, or a burst, of (channel, address of the segment).
+    - `turnaround`: with a number, reads and writes share the data bus, in the order of their addresses, and it rests
+      for so many cycles between the two kinds.
     - `spoil`: what a read returns for a beat of (channel, address of the segment, beat, data, CRC).
     """
 
@@ -48,6 +50,7 @@ class Behaviour:
     answer_pace: Pace = always
     read_response: Callable[[int, int], int] = lambda channel, address: OKAY
     write_response: Callable[[int, int], int] = lambda channel, address: OKAY
+    turnaround: int | None = None
     spoil: Callable[[int, int, int, bytes, int], tuple[bytes, int]] = lambda channel, address, beat, data, crc: (
         data,
         crc,
@@ -86,6 +89,7 @@ class MemoryChannel:
     """The subordinate of one AXI4 channel; checks what a manager has to keep.
 
     - `busy_cycles`: cycles with a beat of read data.
+    - `beats_written`: beats of write data. `turns`: how often a bus that is shared turned around.
     - `write_listeners`: called with segment address, beat, strobes and cycle of the first offer of each beat written.
     - `answer_listeners`: called with the segment address of each write that is answered.
     """
@@ -93,7 +97,7 @@ class MemoryChannel:
     def __init__(self, bench: Bench, name: str, number: int, contents: Contents, behaviour: Behaviour):
         self.bench, self.number, self.contents, self.behaviour = bench, number, contents, behaviour
         self.rng: Random = bench.rng(name)
-        self.busy_cycles = 0
+        self.busy_cycles = self.beats_written = self.turns = 0
         self.write_listeners: list[Callable[[int, int, int, int], None]] = []
         self.answer_listeners: list[Callable[[int], None]] = []
         self._paces = [
@@ -119,6 +123,9 @@ class MemoryChannel:
         self._reading: Burst | None = None
         self._answering: Burst | None = None
         self._offered_cycle = 0
+        self._bus: list[tuple[str, Burst]] = []
+        self._bus_kind = ""
+        self._bus_free = 0
 
     def set_address_pace(self, pace: Pace) -> None:
         """Take the addresses of writes at another pace than the other channels."""
@@ -127,8 +134,9 @@ class MemoryChannel:
     def drive(self) -> None:
         """Be ready or not, and give the next answers."""
         aw, w, ar, answer = (next(pace) for pace in self._paces)
-        self._show(awready=aw, wready=w, arready=ar)
-        if self._reading is None and answer:
+        owner = self._owner()
+        self._show(awready=aw, wready=w and owner in ("", "aw"), arready=ar)
+        if self._reading is None and answer and owner in ("", "ar"):
             self._reading = self._choose(self._reads, interleave=self.behaviour.interleave)
             if self._reading is not None:
                 self._show_read(self._reading)
@@ -144,9 +152,9 @@ class MemoryChannel:
         if self.bench.in_reset:
             return
         if offer := self._taken("ar"):
-            self._reads.append(self._burst(offer, "ar"))
+            self._reads.append(self._arrive(offer, "ar"))
         if offer := self._taken("aw"):
-            self._addresses.append(self._burst(offer, "aw"))
+            self._addresses.append(self._arrive(offer, "aw"))
         if offer := self._taken("w"):
             self._data.append((offer, self._offered_cycle))
         self._store()
@@ -156,6 +164,7 @@ class MemoryChannel:
                 self._reading.done += 1
                 if self._reading.done == self._reading.beats:
                     self._reads.remove(self._reading)
+                    self._leave(self._reading)
                 self._reading = None
         if self._answering is not None and self._value("bready"):
             self._writes.remove(self._answering)
@@ -198,7 +207,9 @@ class MemoryChannel:
             for listener in self.write_listeners:
                 listener(burst.address, burst.done, beat["strb"], cycle)
             burst.done += 1
+            self.beats_written += 1
             if last:
+                self._leave(burst)
                 if beat["strb"]:
                     self.contents.crcs[burst.address] = beat["user"]
                 burst.due = self._due()
@@ -225,6 +236,27 @@ class MemoryChannel:
         if wrong:
             raise CheckError(f"memory {self.number}: {channel} {offer} {', '.join(wrong)}")
         return Burst(offer["id"], address, beats, self._due())
+
+    def _arrive(self, offer: dict[str, int], channel: str) -> Burst:
+        """The burst that an address announces, behind all others on a bus that is shared."""
+        burst = self._burst(offer, channel)
+        if self.behaviour.turnaround is not None:
+            self._bus.append((channel, burst))
+        return burst
+
+    def _leave(self, burst: Burst) -> None:
+        """All beats of a burst have been moved."""
+        self._bus = [(kind, other) for kind, other in self._bus if other is not burst]
+
+    def _owner(self) -> str:
+        """Whose data may move in this cycle on a bus that is shared: "ar", "aw", "none"; or "", of both."""
+        if self.behaviour.turnaround is None:
+            return ""
+        kind = self._bus[0][0] if self._bus else "none"
+        if kind not in ("none", self._bus_kind):
+            self.turns += 1
+            self._bus_kind, self._bus_free = kind, self.bench.cycle + self.behaviour.turnaround
+        return kind if self.bench.cycle >= self._bus_free else "none"
 
     def _due(self) -> int:
         return self.bench.cycle + self.behaviour.latency + self.rng.randint(0, self.behaviour.jitter)

@@ -53,7 +53,7 @@ class Surroundings:
         late = _surely(1 - willing) if willing < 1 else 0
         return cls(
             flit=4 + 2 * links.latency + _surely(links.idle) + _surely(links.backpressure),
-            memory=memory.latency + memory.jitter + math.ceil(queued / willing) + late,
+            memory=memory.latency + memory.jitter + math.ceil(queued / willing) + late + params.turn_cycles,
         )
 
 

@@ -8,6 +8,7 @@ from hw.params import Params
 from hw.rtl.axi import axi4, axi4_read, axi4_write
 from hw.rtl.node.data.layouts import read_widths, write_widths
 from hw.rtl.node.data.read_path import ReadPath
+from hw.rtl.node.data.turns import Turns
 from hw.rtl.node.data.write_path import WritePath
 
 
@@ -30,12 +31,12 @@ class DataPath(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Those of the paths. They share nothing.
+    Those of the paths, while a channel has bursts of one kind only; of both, `Turns` makes batches.
 
     Ordering and stalls
     -------------------
-    A segment may be read once it has landed; that nothing is read before is the core's work. Neither path waits for the
-    other.
+    A segment may be read once it has landed; that nothing is read before is the core's work. The paths wait for each
+    other in the `Turns` of a channel alone, which bounds that.
 
     Reset and errors, invariants, counters
     --------------------------------------
@@ -43,6 +44,7 @@ class DataPath(wiring.Component):
     """
 
     def __init__(self, params: Params):
+        self._params = params
         self._write, self._read = WritePath(params), ReadPath(params)
         write, read = self._write.signature.members, self._read.signature.members
         memory = axi4(axi4_write(**write_widths(params)), axi4_read(**read_widths(params)))
@@ -65,6 +67,10 @@ class DataPath(wiring.Component):
         m.submodules.read = read = self._read
         for theirs, ours in zip((*self.segments, *self.beats_in), (*write.segments, *write.beats), strict=True):
             wiring.connect(m, wiring.flipped(theirs), ours)
+        for i, (reads, writes) in enumerate(zip(read.turns, write.turns, strict=True)):
+            m.submodules[f"turns_{i}"] = turns = Turns(self._params)
+            wiring.connect(m, reads, turns.reads)
+            wiring.connect(m, writes, turns.writes)
         wiring.connect(m, wiring.flipped(self.discards), write.discards)
         wiring.connect(m, write.landed, wiring.flipped(self.landed))
         wiring.connect(m, wiring.flipped(self.reads), read.reads)

@@ -10,6 +10,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_read, is_error
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
+from hw.rtl.node.data.turns import READS
 from hw.rtl.shared import shared
 
 
@@ -28,6 +29,8 @@ class ReadLane(wiring.Component):
         The segments that a port wants.
     beats : Out, stream of `bank_beat_layout(params)`, one a port
         Their beats, in order.
+    turn : Out, `READS`
+        Whether reads wait or are under way, and whether they may begin.
     memory : Out, `axi4_read`
         Bursts of whole beats from the start of a segment. RUSER in the last beat is the CRC.
 
@@ -37,8 +40,9 @@ class ReadLane(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Ports take turns. A read waits until its port has a free buffer here, so memory never waits: RREADY is always high.
-    Each read in flight has an ID of its own: bursts may come back in any order, and interleaved.
+    Ports take turns. A read waits for the `turn` of reads, and until its port has a free buffer here, so memory never
+    waits: RREADY is always high. Each read in flight has an ID of its own: bursts may come back in any order, and
+    interleaved.
 
     Reset and errors
     ----------------
@@ -57,6 +61,7 @@ class ReadLane(wiring.Component):
             {
                 "reads": In(stream.Signature(lane_read_layout(params))).array(ports),
                 "beats": Out(stream.Signature(bank_beat_layout(params))).array(ports),
+                "turn": Out(READS),
                 "memory": Out(axi4_read(**read_widths(params))),
             }
         )
@@ -87,9 +92,14 @@ class ReadLane(wiring.Component):
         chosen = next_in_turn(m, asking, last)
         take, advance = Signal(), Signal()
         our_id = Signal(read_id_layout(self._params))
+        under_way = Signal(range(ports * self._params.read_segments + 1))
+        m.d.sync += under_way.eq(under_way + take - (memory.rvalid & memory.rlast))
         m.d.comb += [
             advance.eq(~memory.arvalid | memory.arready),
-            take.eq(advance & asking.any()),
+            take.eq(advance & asking.any() & self.turn.may),
+            self.turn.waits.eq(asking.any()),
+            self.turn.begins.eq(take),
+            self.turn.busy.eq(asking.any() | (under_way != 0)),
             our_id.port.eq(chosen),
             memory.arsize.eq(exact_log2(self._params.memory.beat_bytes)),
             memory.arburst.eq(Burst.INCR),

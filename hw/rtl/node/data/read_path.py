@@ -13,6 +13,7 @@ from hw.rtl.node.data.layouts import read_beat_layout, read_done_layout, read_la
 from hw.rtl.node.data.read_lane import ReadLane
 from hw.rtl.node.data.read_port import ReadPort
 from hw.rtl.node.data.striping import first_number
+from hw.rtl.node.data.turns import READS
 
 
 class ReadPath(wiring.Component):
@@ -37,6 +38,7 @@ class ReadPath(wiring.Component):
         Their beats. The last beat of a segment is its trailer too: `ok`, and the CRC32C as computed here.
     done : Out, stream of `read_done_layout(params)`
         READ_DONE: the last beat of a READ has been taken.
+    turns : Out, `READS`, one a channel
     memory : Out, `axi4_read`, one a channel
         As in `ReadLane`.
 
@@ -77,6 +79,7 @@ class ReadPath(wiring.Component):
                 "reads": In(stream.Signature(read_layout(params))),
                 "beats": Out(stream.Signature(read_beat_layout(params))).array(params.tables.ports),
                 "done": Out(stream.Signature(read_done_layout(params))),
+                "turns": Out(READS).array(params.memory.channels),
                 "memory": Out(axi4_read(**read_widths(params))).array(params.memory.channels),
             }
         )
@@ -89,6 +92,7 @@ class ReadPath(wiring.Component):
         for i, lane in enumerate(lanes):
             m.submodules[f"lane_{i}"] = lane
             wiring.connect(m, lane.memory, wiring.flipped(self.memory[i]))
+            wiring.connect(m, lane.turn, wiring.flipped(self.turns[i]))
         for i, port in enumerate(ports):
             m.submodules[f"port_{i}"] = port
             wiring.connect(m, port.beats, wiring.flipped(self.beats[i]))

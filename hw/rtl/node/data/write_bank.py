@@ -31,6 +31,8 @@ class WriteBank(wiring.Component):
         For one cycle: the data of this frame's segments no longer matters.
     bursts : Out, stream of `write_burst_layout(params)`
         The segments that are here, in order.
+    waiting : Out
+        How many they are.
     send : In(1)
         The next beat of the bursts that have been taken is read.
     ends : Out(1)
@@ -73,6 +75,7 @@ class WriteBank(wiring.Component):
                 "discard": In(1),
                 "discard_frame": In(frame_bits(params)),
                 "bursts": Out(stream.Signature(write_burst_layout(params))),
+                "waiting": Out(range(params.write_buffers + 1)),
                 "send": In(1),
                 "ends": Out(1),
                 "beat": Out(write_beat_layout(params)),
@@ -101,7 +104,7 @@ class WriteBank(wiring.Component):
         held = Array(Signal(account, name=f"held_{i}") for i in range(buffers))
         discarded = Array(Signal(name=f"discarded_{i}") for i in range(buffers))
         filling, offering, sending = (Signal(range(buffers), name=name) for name in ("filling", "offering", "sending"))
-        taken, unoffered = (Signal(range(buffers + 1), name=name) for name in ("taken", "unoffered"))
+        taken, unoffered = Signal(range(buffers + 1)), self.waiting
         take, filled, offered, sent = (Signal(name=name) for name in ("take", "filled", "offered", "sent"))
         m.d.sync += [taken.eq(taken + filled - sent), unoffered.eq(unoffered + filled - offered)]
         for place, moves in (filling, filled), (offering, offered), (sending, sent):

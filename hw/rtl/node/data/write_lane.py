@@ -10,12 +10,10 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_write, is_error
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.layouts import lane_beat_layout, write_beat_layout, write_id_layout, write_widths
+from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_bank import WriteBank
 from hw.rtl.queue import Queue
 from hw.rtl.shared import shared
-
-AHEAD = 4
-"""Bursts whose address has been offered before their data has been sent."""
 
 
 @shared
@@ -38,13 +36,15 @@ class WriteLane(wiring.Component):
         For one cycle: the data of this frame's segments no longer matters.
     answers : Out, stream of 1 bit, one a port
         Whether a segment has been stored, in the order in which they were taken.
+    turn : Out, `WRITES`
+        Whether bursts wait, and whether they may begin.
     memory : Out, `axi4_write`
         Bursts of whole beats from the start of a segment. The CRC is on WUSER in the last beat, 0 before.
 
     Latency and throughput
     ----------------------
     A beat a cycle from each port into its bank, and one a cycle to memory. AWVALID follows two cycles behind the last
-    beat of a segment, WVALID one later. An answer follows one cycle behind BVALID.
+    beat of a segment, WVALID one later, unless it waits for its `turn`. An answer follows one cycle behind BVALID.
 
     Ordering and stalls
     -------------------
@@ -75,6 +75,7 @@ class WriteLane(wiring.Component):
                 "discard": In(1),
                 "discard_frame": In(frame_bits(params)),
                 "answers": Out(stream.Signature(1)).array(ports),
+                "turn": Out(WRITES),
                 "memory": Out(axi4_write(**write_widths(params))),
             }
         )
@@ -98,8 +99,9 @@ class WriteLane(wiring.Component):
             ]
             banks.append(bank)
 
-        # AW, one port after the other; whose burst it is, for W.
-        m.submodules.turns = turns = Queue(bits_for(ports - 1), depth=AHEAD)
+        # AW, one port after the other; whose burst it is, for W: of a batch while that before it is sent.
+        batch = self._params.memory.turn_bursts
+        m.submodules.turns = turns = Queue(bits_for(ports - 1), depth=2 * batch)
         asking = Cat(bank.bursts.valid for bank in banks)
         last = Signal(range(max(2, ports)))
         chosen = next_in_turn(m, asking, last)
@@ -107,7 +109,13 @@ class WriteLane(wiring.Component):
         advance, take = Signal(), Signal()
         m.d.comb += [
             advance.eq(~memory.awvalid | memory.awready),
-            take.eq(advance & turns.i.ready & asking.any()),
+            take.eq(advance & turns.i.ready & asking.any() & self.turn.may),
+            self.turn.waits.eq(asking.any()),
+            self.turn.begins.eq(take),
+            self.turn.presses.eq(
+                (sum(bank.waiting for bank in banks) >= batch)
+                | Cat(bank.bursts.valid & ~bank.beats.ready for bank in banks).any()
+            ),
             turns.i.valid.eq(take),
             turns.i.payload.eq(chosen),
             our_id.port.eq(chosen),

@@ -9,6 +9,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import axi4_write
 from hw.rtl.layouts import beat_layout, frame_bits
 from hw.rtl.node.data.layouts import landed_layout, write_segment_layout, write_widths
+from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_lane import WriteLane
 from hw.rtl.node.data.write_port import WritePort
 
@@ -36,6 +37,7 @@ class WritePath(wiring.Component):
         next beat on. What is taken later is written as usual.
     landed : Out, stream of `landed_layout(params)`
         What memory has answered.
+    turns : Out, `WRITES`, one a channel
     memory : Out, `axi4_write`, one a channel
         As in `WriteLane`.
 
@@ -81,6 +83,7 @@ class WritePath(wiring.Component):
                 "beats": In(stream.Signature(beat_layout(params.memory.beat_bytes))).array(ports),
                 "discards": In(stream.Signature(frame_bits(params), always_ready=True)),
                 "landed": Out(stream.Signature(landed_layout(params))),
+                "turns": Out(WRITES).array(params.memory.channels),
                 "memory": Out(axi4_write(**write_widths(params))).array(params.memory.channels),
             }
         )
@@ -93,6 +96,7 @@ class WritePath(wiring.Component):
         for i, lane in enumerate(lanes):
             m.submodules[f"lane_{i}"] = lane
             wiring.connect(m, lane.memory, wiring.flipped(self.memory[i]))
+            wiring.connect(m, lane.turn, wiring.flipped(self.turns[i]))
             m.d.comb += [lane.discard.eq(self.discards.valid), lane.discard_frame.eq(self.discards.payload)]
         for i, port in enumerate(ports):
             m.submodules[f"port_{i}"] = port
