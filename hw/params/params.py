@@ -343,10 +343,10 @@ class Params:
         """Segments of write data that are buffered for a port at a channel: one that comes and one that goes.
 
         One more where the ports give all that the channels take: it keeps those busy while a port has several segments
-        for one channel behind each other (found by simulation). Those of all ports hold a batch.
+        for one channel behind each other (found by simulation). Those of all ports hold a batch, and one that comes.
         """
         ports, channels = self.tables.ports, self.memory.channels
-        return max(3 if ports >= channels > 1 else 2, math.ceil(self.memory.turn_bursts / ports))
+        return max(3 if ports >= channels > 1 else 2, 1 + math.ceil(self.memory.turn_bursts / ports))
 
     @property
     def turn_cycles(self) -> int:

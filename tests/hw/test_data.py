@@ -57,9 +57,9 @@ def slice_of(channels: int, ports: int, *, segment_bytes: int = 512, beat_bytes:
 
 
 GEOMETRIES = {
-    "two": slice_of(2, 2, latency_cycles=100),
-    "one": slice_of(1, 1, latency_cycles=100, segment_bytes=1024),
-    "four": slice_of(4, 4, latency_cycles=100),
+    "two": slice_of(2, 2, latency_cycles=100, waiting_reads=8),
+    "one": slice_of(1, 1, latency_cycles=100, segment_bytes=1024, waiting_reads=8),
+    "four": slice_of(4, 4, latency_cycles=100, waiting_reads=8),
     "least": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
     "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3),
 }

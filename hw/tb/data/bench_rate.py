@@ -179,7 +179,7 @@ async def reads_and_writes_share(dut: Any) -> None:
         reads, writes, turns = (now - then for now, then in zip(bench.shared_counts(), before, strict=True))
         used = reads + writes + TURNAROUND * turns
         bench.show("mixed", used / WINDOW / min(ports, channels), 0.95)
-        bench.show("mixed_writes", writes / (reads + writes), 0.9 * WRITES)
+        bench.show("mixed_writes", writes / (reads + writes), 0.5 * WRITES)
         bench.show("mixed_bursts_a_turn", (reads + writes) / bench.params.segment_beats / turns, 3.0)
         await bench.settled()
         bench.touch_all()

@@ -6,9 +6,13 @@ from hw.tb.slice.latency import memory_operations, operation_cycles
 
 
 def memory_cycles(params: Params) -> int:
-    """Cycles in which memory answers all that is under way, and the data of READs is taken, a beat a cycle."""
+    """Cycles in which memory answers all that is under way, once it is asked, and the data of READs is taken."""
     beats = max(pool.frame_bytes for pool in params.pools) // params.memory.beat_bytes
-    return 2 * params.memory.latency_cycles + params.tables.ports * params.memory.waiting_reads * beats
+    return (
+        2 * params.memory.latency_cycles
+        + params.turn_cycles
+        + params.tables.ports * params.memory.waiting_reads * beats
+    )
 
 
 def cycles_to_rest(params: Params) -> int:
