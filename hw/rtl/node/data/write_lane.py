@@ -48,9 +48,10 @@ class WriteLane(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Ports take turns, a segment each, among those that have a whole one: a segment that is here waits for one of each
-    other port at most. Those of a port go in order. Each burst in flight has an ID of its own, whose half is the port's
-    number: they may be answered in any order, and no port's answers wait for those of another. BREADY is always high.
+    Ports take turns, a segment each, among those that have a whole one and an ID: such a segment waits for one of each
+    other port at most, and for the `turn` of writes. Those of a port go in order. Each burst in flight has an ID of its
+    own, half of which is the port: they may be answered in any order, and no port's answers wait for those of another.
+    BREADY is always high.
 
     Reset and errors
     ----------------
