@@ -4,8 +4,6 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from amaranth.lib import data
-
 from hw.params.commands import Command, Completion
 from hw.params.errors import KvnodeError
 from hw.params.orderlog import Operation, Restarted
@@ -14,7 +12,7 @@ from hw.rdl import register_map
 from hw.rtl.emit import describe
 from hw.rtl.node.layouts import Kind, log_layout
 from hw.tb.core.operations import operation, ring_of
-from hw.tb.harness.simulation import STAMP_BYTES
+from hw.tb.harness.simulation import records
 from hw.tb.payload import Codec
 from sw.driver.transport import Arrival, Observer
 from sw.driver.transport.recording import Name, Took
@@ -71,7 +69,6 @@ class Journal(Observer):
         self._harness = harness
         layout = log_layout()
         self._codec = Codec(describe(layout))
-        self._step = STAMP_BYTES + -(-data.Layout.cast(layout).size // 8)
         self._filled: defaultdict[tuple[RingId, int], deque[Filled]] = defaultdict(deque)
         self._names: dict[tuple[RingId, int], int] = {}
         self._issued: deque[Issue] = deque()
@@ -112,10 +109,8 @@ class Journal(Observer):
     def _read(self) -> None:
         log = self._harness.log()
         self._issued.extend(self._harness.issued())
-        for at in range(0, len(log), self._step):
-            stamp, payload = log[at : at + STAMP_BYTES], log[at + STAMP_BYTES : at + self._step]
-            entry = self._codec.unpack(int.from_bytes(payload, "little"))
-            self._news.append(self._operation(int.from_bytes(stamp, "little"), entry))
+        for cycle, entry in records(log, self._harness.log_bytes):
+            self._news.append(self._operation(cycle, self._codec.unpack(entry)))
 
     def _operation(self, cycle: int, entry: dict[str, Any]) -> Operation:
         kind, ring = Kind(entry["kind"]), ring_of(entry["stamp"])

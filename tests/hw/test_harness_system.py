@@ -12,7 +12,7 @@ from hw.rtl.emit import Emission, emit
 from hw.rtl.system import System
 from hw.tb.harness import HarnessError, Memory, simulation
 from hw.tb.harness.puppet import Drives, Puppet
-from hw.tb.harness.simulation import STAMP_BYTES
+from hw.tb.harness.simulation import records
 from hw.tb.harness.system import Issued, SystemHarness
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the system whose ports the puppet has
@@ -152,13 +152,12 @@ def begin(harness: SystemHarness, name: str) -> None:
 
 def answers(harness: SystemHarness) -> list[Answer]:
     """What the puppet was answered since the last call."""
-    log, found = harness.log(), []
-    for at in range(STAMP_BYTES, len(log), STAMP_BYTES + harness.log_bytes):
-        word = int.from_bytes(log[at : at + harness.log_bytes], "little")
-        values = []
+    found = []
+    for _, word in records(harness.log(), harness.log_bytes):
+        values, rest = [], word
         for bits in FIELDS:
-            values.append(word & (1 << bits) - 1)
-            word >>= bits
+            values.append(rest & (1 << bits) - 1)
+            rest >>= bits
         found.append(Answer(PORTS[values[0]], *values[1:]))
     return found
 

@@ -1,7 +1,7 @@
 """What every compiled top has, from Python: few calls, each of many cycles."""
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -375,6 +375,13 @@ _COMMON: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "trace": (None, (HANDLE, U64, U64)),
 }
 """The C interface of every top: result and arguments of each `harness_NAME`."""
+
+
+def records(text: bytes, size: int) -> Iterator[tuple[int, int]]:
+    """The cycle and the payload of each stamped record with a payload of so many bytes."""
+    for at in range(0, len(text), STAMP_BYTES + size):
+        cycle, payload = text[at : at + STAMP_BYTES], text[at + STAMP_BYTES : at + STAMP_BYTES + size]
+        yield int.from_bytes(cycle, "little"), int.from_bytes(payload, "little")
 
 
 @cache

@@ -10,7 +10,7 @@ from hw.params import InputError, Params
 from hw.rtl.emit import Emission
 from hw.rtl.system import System
 from hw.tb.harness.build import emit_top
-from hw.tb.harness.simulation import HANDLE, NUMBER, POINTER, STAMP_BYTES, U64, Memory, Simulation
+from hw.tb.harness.simulation import HANDLE, NUMBER, POINTER, U64, Memory, Simulation, records
 from hw.tb.payload import Codec
 
 PAGE = 4096
@@ -125,12 +125,9 @@ class SystemHarness(Simulation):
 
     def issued(self) -> list[Issued]:
         """Return what requesters have issued since the last call, in the order of cycles."""
-        size = STAMP_BYTES + -(-self._issued.width // 8)
-        found = []
-        for port in range(self._params.tables.ports):
-            data = self._take("issued", port)
-            for at in range(0, len(data), size):
-                cycle, payload = data[at : at + STAMP_BYTES], data[at + STAMP_BYTES : at + size]
-                fields = self._issued.unpack(int.from_bytes(payload, "little"))
-                found.append(Issued(int.from_bytes(cycle, "little"), port, **fields))
-        return sorted(found)
+        size = -(-self._issued.width // 8)
+        return sorted(
+            Issued(cycle, port, **self._issued.unpack(payload))
+            for port in range(self._params.tables.ports)
+            for cycle, payload in records(self._take("issued", port), size)
+        )

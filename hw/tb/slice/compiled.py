@@ -13,7 +13,7 @@ from hw.rtl.emit import Emission, describe
 from hw.rtl.node.layouts import log_layout
 from hw.tb.core.world import Moves
 from hw.tb.harness import Harness, Links, Memory
-from hw.tb.harness.simulation import STAMP_BYTES, Simulation
+from hw.tb.harness.simulation import Simulation, records
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.bounds import cycles_to_nothing, cycles_to_rest
@@ -263,12 +263,12 @@ class CompiledWorld:
     def _hear(self) -> int:
         """What the slice has said: first the log, then the answers. Returns how many entries the log had."""
         world, harness, entries = self.world, self.harness, 0
-        for world.cycle, entry in _records(harness.log(), harness.log_bytes):
+        for world.cycle, entry in records(harness.log(), harness.log_bytes):
             world.logged(self._log.unpack(entry))
             entries += 1
         world.compare_memory(harness.memory_bytes)
         for port in range(self._params.tables.ports):
-            for world.cycle, flit in _records(harness.received(port), harness.flit_bytes):
+            for world.cycle, flit in records(harness.received(port), harness.flit_bytes):
                 world.received(port, flit)
         return entries
 
@@ -293,12 +293,3 @@ class CompiledWorld:
         for name, count in found.items():
             if not 0 <= count - expected[name] <= unheard.get(name, 0):
                 raise CheckError(f"the register of {name} reads {count}, expected {expected[name]}")
-
-
-def _records(data: bytes, size: int) -> list[tuple[int, int]]:
-    """The cycles and payloads of stamped records."""
-    step, number = STAMP_BYTES + size, int.from_bytes
-    return [
-        (number(data[i : i + STAMP_BYTES], "little"), number(data[i + STAMP_BYTES : i + step], "little"))
-        for i in range(0, len(data), step)
-    ]
