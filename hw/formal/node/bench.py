@@ -93,7 +93,7 @@ def among(parts: Parts) -> Iterator[tuple[list[Any], list[Any]]]:
         for name, part in parts.items():
             stack.enter_context(patch.object(tables if hasattr(tables, name) else replacement, name, part))
         stack.enter_context(patch.object(tables.Tables, "product", staticmethod(lambda matrix, vector: vector)))
-        stack.enter_context(patch.object(emission, "fifo", SimpleNamespace(SyncFIFOBuffered=AnyQueue)))
+        stack.enter_context(patch.object(emission, "Queue", AnyQueue))
         stack.enter_context(patch.object(scopes, "memory", SimpleNamespace(Memory=OpenMemory)))
         for made, name in zip(kept, ("Tables", "Emission"), strict=True):
             stack.enter_context(patch.object(core, name, keeping(made, getattr(core, name))))

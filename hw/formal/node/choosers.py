@@ -5,45 +5,25 @@ from collections.abc import Sequence
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assume
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from hw.formal.node.free import anything
+from hw.formal.node.free import anything, ports
 from hw.params import Params
-from hw.rtl.node.layouts import limits_layout
+from hw.rtl.node.clock import Clock
+from hw.rtl.node.free_queues import FreeQueues
+from hw.rtl.node.packed_words import PackedWords
+from hw.rtl.node.replacement import Replacement
+from hw.rtl.node.usage import Usage
 
 
 class AnyUsage(wiring.Component):
     """`hw.rtl.node.usage.Usage` that says anything."""
 
     def __init__(self, params: Params):
-        index = bits_for(params.tables.partitions - 1)
-        count = bits_for(params.frames)
-        self._answers = {
-            "limits_of": limits_layout(params),
-            "used": count,
-            "configured": 1,
-            "full": 1,
-            "entitled": 1,
-            "donor": index,
-            "promised": count,
-        }
-        self._open = {name: anything(shape, f"usage_{name}") for name, shape in self._answers.items()}
-        super().__init__(
-            {
-                "set": In(1),
-                "index": In(index),
-                "limits": In(limits_layout(params)),
-                "gain": In(1),
-                "gain_index": In(index),
-                "lose": In(1),
-                "lose_index": In(index),
-                "quarantine": In(1),
-                "quarantine_pool": In(bits_for(len(params.pools) - 1)),
-                "query": In(index),
-            }
-            | {name: Out(shape) for name, shape in self._answers.items()}
-        )
+        signature = ports(Usage, params)
+        answers = ("limits_of", "used", "configured", "full", "entitled", "donor", "promised")
+        self._open = {name: anything(signature.members[name].shape, f"usage_{name}") for name in answers}
+        super().__init__(signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -58,16 +38,7 @@ class AnyWords(wiring.Component):
         owner = bits_for(params.tables.partitions - 1)
         self.may_evict = Signal(params.frames)
         self.owners = Signal(data.ArrayLayout(owner, params.frames))
-        super().__init__(
-            {
-                "mark": In(1),
-                "frame": In(bits_for(params.frames - 1)),
-                "evictable": In(1),
-                "referenced": In(1),
-                "claimed": In(1),
-                "owner": In(owner),
-            }
-        )
+        super().__init__(ports(PackedWords, params))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -93,22 +64,7 @@ class AnyClock(wiring.Component):
         self.searched, self.searching = Signal(partition), Signal()
         self._ends, self._finds = anything(1, "search_ends"), anything(1, "search_finds")
         self._choice = anything(bits_for(params.frames - 1), "search_victim")
-        super().__init__(
-            {
-                "ready": Out(1),
-                "rewind": In(1),
-                "rewind_partition": In(partition),
-                "start": In(1),
-                "partition": In(partition),
-                "pool": In(bits_for(len(params.pools) - 1)),
-                "done": Out(1),
-                "found": Out(1),
-                "victim": Out(bits_for(params.frames - 1)),
-                "stalled": Out(1),
-                "idle": In(1),
-                "uncorrectable": Out(1),
-            }
-        )
+        super().__init__(ports(Clock, params))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -137,22 +93,7 @@ class AnyFrames(wiring.Component):
         self._any = anything(1, "free_frame_any")
         self._choice = anything(width, "free_frame")
         self.inside = Signal(sum(sizes), init=-1)
-        queue = bits_for(len(sizes) - 1)
-        super().__init__(
-            {
-                "ready": Out(1),
-                "offer": In(1),
-                "queue": In(queue),
-                "any": Out(1),
-                "item": Out(width),
-                "pop": In(1),
-                "push": In(1),
-                "push_queue": In(queue),
-                "push_item": In(width),
-                "idle": In(1),
-                "uncorrectable": Out(1),
-            }
-        )
+        super().__init__(ports(FreeQueues, firsts=firsts, sizes=sizes, width=width, ecc=ecc))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -177,28 +118,14 @@ class AnyReplacement(wiring.Component):
     """
 
     def __init__(self, params: Params):
-        frame, pool = bits_for(params.frames - 1), bits_for(len(params.pools) - 1)
+        signature = ports(Replacement, params)
         self.usage = AnyUsage(params)
         self.clock = AnyClock(params)
         self.free = Signal(params.frames, init=-1)
-        self._answers = {"found": 1, "frame": frame, "evict": 1, "at_quota": 1}
-        self._open = {name: anything(shape, f"choice_{name}") for name, shape in self._answers.items()}
+        answers = ("found", "frame", "evict", "at_quota")
+        self._open = {name: anything(signature.members[name].shape, f"choice_{name}") for name in answers}
         self._done = anything(1, "choice_done")
-        super().__init__(
-            {
-                "ready": Out(1),
-                "choose": In(1),
-                "done": Out(1),
-                "partition": In(bits_for(params.tables.partitions - 1)),
-                "take": In(1),
-                "give": In(1),
-                "give_frame": In(frame),
-                "give_pool": In(pool),
-                "idle": In(1),
-                "uncorrectable": Out(1),
-            }
-            | {name: Out(shape) for name, shape in self._answers.items()}
-        )
+        super().__init__(signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,9 +1,13 @@
-"""Free inputs of stand-ins: what a component leaves open is an input of the proof."""
+"""What stand-ins are made of: the ports of the real part, and what they leave open as inputs of the proof."""
 
+import gc
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from amaranth import Signal
-from amaranth.hdl import ShapeLike
+from amaranth.hdl import ShapeLike, UnusedElaboratable
+from amaranth.lib import wiring
 
 _open: list[tuple[str, Signal]] = []
 
@@ -25,3 +29,12 @@ def opened() -> dict[str, Any]:
         found[unique] = signal
     _open.clear()
     return found
+
+
+def ports(part: Callable[..., wiring.Component], *arguments: Any, **named: Any) -> wiring.Signature:
+    """Return the interface of a part that is made for nothing else, and is gone before Amaranth wonders at that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        signature = part(*arguments, **named).signature
+        gc.collect()
+    return signature

@@ -2,25 +2,19 @@
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.hdl import ShapeLike
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for, exact_log2
+from amaranth.lib import data, wiring
+from amaranth.utils import bits_for
 
-from hw.formal.node.free import anything
+from hw.formal.node.free import anything, ports
 from hw.params import Params
-from hw.params.toeplitz import diagonal_bits
-from hw.rtl.layouts import (
-    CamOp,
-    cam_content_layout,
-    cam_event_layout,
-    cam_request_layout,
-    cam_response_layout,
-    frame_bits,
-)
-from hw.rtl.node import layouts
-from hw.rtl.node.layouts import Kind, fence_layout, parked_layout
-from hw.rtl.node.slots import SlotOp
-from hw.rtl.table import table_event_layout
+from hw.rtl.layouts import CamOp, cam_content_layout, cam_response_layout
+from hw.rtl.node.cam import Cam
+from hw.rtl.node.fences import Fences
+from hw.rtl.node.layouts import Kind
+from hw.rtl.node.parking import Parking
+from hw.rtl.node.slots import SlotOp, SlotTables
+from hw.rtl.queue import Queue
+from hw.rtl.table import Table
 
 LATENCY = 4
 """Cycles from a request of the CAM to its response."""
@@ -44,19 +38,7 @@ class AnyTable(wiring.Component):
         self.rows = Signal(data.ArrayLayout(shape, depth), reset_less=not swept)
         self._void = anything(shape, "row")
         self.content, self.known = Signal(len(self._void_value()), reset_less=True), Signal()
-        super().__init__(
-            {
-                "write": In(lanes),
-                "write_address": In(range(depth)),
-                "write_data": In(shape),
-                "read": In(1),
-                "read_address": In(range(depth)),
-                "read_data": Out(shape),
-                "uncorrectable": Out(1),
-                "idle": In(1),
-                "events": Out(stream.Signature(table_event_layout(depth), always_ready=True)),
-            }
-        )
+        super().__init__(ports(Table, shape=shape, depth=depth, lanes=lanes, ecc=ecc))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -87,25 +69,16 @@ class AnyTable(wiring.Component):
 
 
 class AnyQueue(wiring.Component):
-    """A FIFO that nobody looks into: full whenever it likes."""
+    """`hw.rtl.queue.Queue` that nobody looks into: full whenever it likes, and never with anything to take."""
 
-    def __init__(self, *, width: int, depth: int):
+    def __init__(self, shape: ShapeLike, *, depth: int):
         self._full = anything(1, "full")
-        super().__init__(
-            {
-                "w_data": In(width),
-                "w_rdy": Out(1),
-                "w_en": In(1),
-                "r_data": Out(width),
-                "r_rdy": Out(1),
-                "r_en": In(1),
-                "level": Out(bits_for(depth)),
-            }
-        )
+        self.level = Signal(range(depth + 1))
+        super().__init__(ports(Queue, shape, depth=depth))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += [self.w_rdy.eq(~self._full), self.level.eq(self._full.replicate(len(self.level)))]
+        m.d.comb += [self.i.ready.eq(~self._full), self.level.eq(self._full.replicate(len(self.level)))]
         return m
 
 
@@ -115,16 +88,7 @@ class AnyCam(wiring.Component):
     def __init__(self, params: Params):
         self._answer = anything(cam_response_layout(params), "answer")
         self._content = anything(cam_content_layout(params), "content")
-        super().__init__(
-            {
-                "diagonals": In(data.ArrayLayout(diagonal_bits(params), params.cam.banks)),
-                "clear": In(1),
-                "requests": In(stream.Signature(cam_request_layout(params))),
-                "responses": Out(stream.Signature(cam_response_layout(params), always_ready=True)),
-                "contents": Out(stream.Signature(cam_content_layout(params), always_ready=True)),
-                "events": Out(stream.Signature(cam_event_layout(params), always_ready=True)),
-            }
-        )
+        super().__init__(ports(Cam, params))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -157,7 +121,6 @@ class AnySlots(wiring.Component):
 
     def __init__(self, *, tables: int, slots: int, generation_bits: int, shape: ShapeLike, ecc: bool):
         table, slot = bits_for(tables - 1), bits_for(slots - 1)
-        self._slot_bits = slot
         row = data.StructLayout({"used": 1, "generation": generation_bits, "entry": shape})
         self.entries = AnyTable(shape=row, depth=tables << slot, ecc=False, swept=True)
         self.rows = self.entries.rows
@@ -167,24 +130,7 @@ class AnySlots(wiring.Component):
         self._free = anything(1, f"{name}_free")
         self._slot = anything(slot, f"{name}_slot")
         super().__init__(
-            {
-                "ready": Out(1),
-                "table": In(table),
-                "slot": In(slot),
-                "read": In(1),
-                "used": Out(1),
-                "generation": Out(generation_bits),
-                "entry": Out(shape),
-                "offer": In(1),
-                "offer_table": In(table),
-                "free": Out(1),
-                "free_slot": Out(slot),
-                "free_generation": Out(generation_bits),
-                "op": In(SlotOp),
-                "new_entry": In(shape),
-                "idle": In(1),
-                "uncorrectable": Out(1),
-            }
+            ports(SlotTables, tables=tables, slots=slots, generation_bits=generation_bits, shape=shape, ecc=False)
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -224,35 +170,10 @@ class AnyParking(wiring.Component):
     """`hw.rtl.node.parking.Parking` that has room when it likes, and holds any READs."""
 
     def __init__(self, params: Params):
-        slot = bits_for(params.tables.parked_reads - 1)
-        self._answers = {
-            "free": 1,
-            "asks": 1,
-            "slot": slot,
-            "port": bits_for(params.tables.ports - 1),
-            "expired": 1,
-            "entry": parked_layout(params),
-        }
-        self._open = {name: anything(shape, f"parked_{name}") for name, shape in self._answers.items()}
-        super().__init__(
-            {
-                "ready": Out(1),
-                "offer": In(1),
-                "share": In(exact_log2(params.shares)),
-                "take": In(1),
-                "new_entry": In(parked_layout(params)),
-                "wake": In(1),
-                "frame": In(frame_bits(params)),
-                "wake_all": In(1),
-                "may_resume": In(params.tables.ports),
-                "pick": In(1),
-                "release": In(1),
-                "count": Out(bits_for(params.tables.parked_reads)),
-                "idle": In(1),
-                "uncorrectable": Out(1),
-            }
-            | {name: Out(shape) for name, shape in self._answers.items()}
-        )
+        signature = ports(Parking, params)
+        answers = ("free", "asks", "slot", "port", "expired", "entry")
+        self._open = {name: anything(signature.members[name].shape, f"parked_{name}") for name in answers}
+        super().__init__(signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -265,29 +186,11 @@ class AnyFences(wiring.Component):
     """`hw.rtl.node.fences.Fences` that says anything of a migration, and at any time."""
 
     def __init__(self, params: Params):
-        number = bits_for(params.tables.fences - 1)
-        slot = bits_for(params.tables.sessions - 1)
-        self._answers = {"room": 1, "free": number, "fence": fence_layout(), "asks": 1, "slot": slot}
-        self._open = {name: anything(shape, f"fence_{name}") for name, shape in self._answers.items()}
+        signature = ports(Fences, params)
+        answers = ("room", "free", "fence", "asks", "slot")
+        self._open = {name: anything(signature.members[name].shape, f"fence_{name}") for name in answers}
         self._kind = anything(2, "fence_kind")
-        super().__init__(
-            {
-                "lost": In(params.rings),
-                "share": In(exact_log2(params.shares)),
-                "begin": In(1),
-                "new_slot": In(slot),
-                "target": In(layouts.ring_layout()),
-                "tag": In(layouts.TAG_BITS),
-                "index": In(number),
-                "answer": In(1),
-                "writes": In(layouts.COUNT_BITS),
-                "land": In(1),
-                "end": In(1),
-                "kind": Out(Kind),
-                "pick": In(1),
-            }
-            | {name: Out(shape) for name, shape in self._answers.items()}
-        )
+        super().__init__(signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -4,7 +4,6 @@ from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover
-from amaranth.lib import data
 
 from hw.formal.node.bench import CHOOSING, CoreBench, claim_kinds
 from hw.formal.node.stories import LIFE
@@ -151,9 +150,9 @@ class UnsealedFrame(OneFrame):
                 Assert(end <= row.accepted),
                 Assert(op.handle.frame == self.index),
             ]
-        verdict = data.View(e._verdict.shape(), e._verdicts.w_data)
+        verdict, says = e._verdicts.i.payload, e._emits | e._verdicts.i.valid
         waiting = e._say & state_is(e._verdict, Kind.LOOKUP, Status.HIT) & (e._verdict.handle.frame == self.index)
-        hit = e._verdicts.w_en & state_is(verdict, Kind.LOOKUP, Status.HIT) & (verdict.handle.frame == self.index)
+        hit = says & state_is(verdict, Kind.LOOKUP, Status.HIT) & (verdict.handle.frame == self.index)
         telling = self.state("FETCH", "CLAIM", "EMIT") & (e._other.kind != Kind.LOOKUP)
         m.d.comb += [Assert(~e._say | self.state("EMIT")), Assert(~e._tell_other | telling)]
         for when, said in ((waiting, e._verdict), (hit, verdict)):

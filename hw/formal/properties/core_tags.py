@@ -85,8 +85,8 @@ class Hits(Index):
         asked = Signal.like(t.cam.tag)
         with m.If(t.cam.responses.valid):
             m.d.sync += asked.eq(t.cam.tag)
-        said = data.View(e._verdict.shape(), e._verdicts.w_data)
-        streamed = self.state("STREAM") & e._verdicts.w_en & (said.status == Status.HIT)
+        said = e._verdicts.i.payload
+        streamed = self.state("STREAM") & e._verdicts.i.valid & (said.status == Status.HIT)
         judged = self.state("JUDGE") & e._answers & (op.kind == Kind.LOOKUP) & (e._status == Status.HIT)
         known = op.model < self.params.tables.models
         m.d.comb += Assert(~self.state("STREAM", "CAM", "PROBE") | known)

@@ -33,7 +33,7 @@ class Bound(CoreBench):
         m.d.comb += [
             Assert(busy < BOUND, "an operation does not end"),
             Assert(~self.state("IDLE") | ~(e._say | e._tell_other | e._write | e._chained), "something is left unsaid"),
-            Assume(e._verdicts.w_rdy & e._log.w_rdy),
+            Assume(e._verdicts.i.ready & e._log.i.ready),
             Assume(self.operation_valid | ~self.within),
             Assume((op.kind != Kind.LOOKUP) | op.last | (op.item < keys - 1)),
         ]

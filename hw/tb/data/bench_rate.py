@@ -10,10 +10,10 @@ from hw.tb.data.memory import Behaviour
 from hw.tb.pace import Pace, randomly
 from hw.tb.scoreboard import CheckError
 
-READ_TO_ADDRESS, DATA_TO_BEAT = 4, 3
+READ_TO_ADDRESS, DATA_TO_BEAT = 3, 2
 """Cycles that the read path adds, before memory and behind it."""
 
-LAST_BEAT_WAITS = 3
+LAST_BEAT_WAITS = 4
 """Cycles, and log2(beat_bytes) more, that the last beat of a segment alone waits for its CRC."""
 
 LAST_BEAT_TO_ADDRESS, ANSWER_TO_LANDED = 2, 2

@@ -2,12 +2,13 @@
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
-from amaranth.lib import data, fifo, stream
+from amaranth.lib import data, stream, wiring
 
 from hw.params.protocol import STATUS_BITS, TAG_BITS, Status
 from hw.rtl.node.core.notices import Notices
 from hw.rtl.node.core.tables import Tables
 from hw.rtl.node.layouts import Kind, log_layout, ring_layout, verdict_layout
+from hw.rtl.queue import Queue
 
 RESUMING = (Kind.STEP_PARKED, Kind.EXPIRED_READ)
 """What goes on with a READ that was parked; the operation has its stamp and tag."""
@@ -19,8 +20,8 @@ DEPTH = 16
 class Emission:
     """Collects what a judgement says, and hands it to the queues before the streams in the state EMIT.
 
-    The methods add statements where they are called. An operation ends in EMIT, whatever it says there. `notices` are
-    told from the judgement, and wait for nothing.
+    The methods add statements where they are called. An operation ends in EMIT, whatever it says there; a verdict that
+    finds its queue empty is offered in that cycle. `notices` are told from the judgement, and wait for nothing.
     """
 
     def __init__(
@@ -34,18 +35,13 @@ class Emission:
     ) -> None:
         self._m, self._t = m, t
         self.notices = Notices(m, t, messages)
-        m.submodules.verdicts = self._verdicts = fifo.SyncFIFOBuffered(width=verdict_layout().size, depth=DEPTH)
-        m.submodules.log = self._log = fifo.SyncFIFOBuffered(width=log_layout().size, depth=DEPTH)
-        for queue, target in ((self._verdicts, verdicts), (self._log, log)):
-            m.d.comb += [
-                target.valid.eq(queue.r_rdy),
-                target.payload.as_value().eq(queue.r_data),
-                queue.r_en.eq(target.ready),
-            ]
+        m.submodules.verdicts = self._verdicts = Queue(verdict_layout(), depth=DEPTH)
+        m.submodules.log = self._log = Queue(log_layout(), depth=DEPTH)
+        wiring.connect(m, self._log.o, wiring.flipped(log))
         self._verdict = Signal(verdict_layout())
         self._entry = Signal(log_layout())
         self._other = Signal(verdict_layout())
-        self._say, self._write, self._tell_other = Signal(), Signal(), Signal()
+        self._say, self._write, self._tell_other, self._emits = (Signal() for _ in range(4))
         self._logs, self._answers, self._waits, self._completes, self._parks = (Signal() for _ in range(5))
         self._status, self._outcome = Signal(STATUS_BITS), Signal(STATUS_BITS)
         self._ends_other = Signal()
@@ -57,9 +53,12 @@ class Emission:
         self._chained = Signal()
         said = Signal(verdict_layout())
         m.d.comb += [
-            self._log.w_data.eq(self._entry),
+            self._log.i.payload.eq(self._entry),
             said.eq(Mux(self._tell_other, self._other, self._verdict)),
-            self._verdicts.w_data.eq(said),
+            self._verdicts.i.payload.eq(said),
+            self._verdicts.o.ready.eq(verdicts.ready),
+            verdicts.valid.eq(self._verdicts.o.valid | self._emits),
+            verdicts.payload.eq(Mux(self._verdicts.o.valid, self._verdicts.o.payload, said)),
         ]
         with m.If(t.failing):
             m.d.comb += [said[name].eq(Status.UNAVAILABLE) for name in ("status", "outcome")]
@@ -73,10 +72,10 @@ class Emission:
     def say(self, verdict: Value, entry: Value) -> None:
         """At once, in a state of one's own; there must be room."""
         self._m.d.comb += [
-            self._verdicts.w_en.eq(1),
-            self._verdicts.w_data.eq(verdict),
-            self._log.w_en.eq(~self._t.failing),
-            self._log.w_data.eq(entry),
+            self._verdicts.i.valid.eq(1),
+            self._verdicts.i.payload.eq(verdict),
+            self._log.i.valid.eq(~self._t.failing),
+            self._log.i.payload.eq(entry),
         ]
 
     def log(self) -> None:
@@ -184,21 +183,23 @@ class Emission:
     def states(self) -> None:
         """The state EMIT. What a core says that has failed is UNAVAILABLE, and all."""
         m, t = self._m, self._t
+        log, verdicts = self._log.i, self._verdicts.i
         with m.State("EMIT"):
             m.d.comb += [
-                self._log.w_en.eq(self._write & ~t.failing),
-                self._verdicts.w_en.eq(self._say | self._tell_other),
+                log.valid.eq(self._write & ~t.failing),
+                self._emits.eq(self._say | self._tell_other),
+                verdicts.valid.eq(self._emits & (self._verdicts.o.valid | ~self._verdicts.o.ready)),
             ]
-            with m.If(self._log.w_rdy):
+            with m.If(log.ready):
                 m.d.sync += self._write.eq(0)
-            with m.If(self._verdicts.w_rdy & self._tell_other):
+            with m.If(verdicts.ready & self._tell_other):
                 m.d.sync += self._tell_other.eq(0)
                 t.count(t.ring_index(self._other.stamp), "outstanding", -1)
-            with m.Elif(self._verdicts.w_rdy):
+            with m.Elif(verdicts.ready):
                 m.d.sync += self._say.eq(0)
             with m.If(t.failing & (t.op.kind == Kind.LOOKUP)):
                 m.d.sync += t.stopped.eq(~t.op.last)
-            with m.If((~self._write | self._log.w_rdy) & ~self._tell_other & (~self._say | self._verdicts.w_rdy)):
+            with m.If((~self._write | log.ready) & ~self._tell_other & (~self._say | verdicts.ready)):
                 m.next = "IDLE"
                 with m.If(self._chained & ~t.failing):
                     m.d.sync += [

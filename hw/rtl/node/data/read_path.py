@@ -44,7 +44,7 @@ class ReadPath(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Four cycles from a READ taken to ARVALID, three from RVALID to the beat at the port: seven in all beyond the
+    Three cycles from a READ taken to ARVALID, two from RVALID to the beat at the port: five in all beyond the
     memory's own. The last beat of a segment comes log2(beat_bytes) + 6 cycles after RVALID at the earliest, and without
     delay once the port is that much behind memory. A beat a cycle for each port and for each channel.
 

@@ -50,7 +50,7 @@ class ReadPort(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Two cycles from a READ to the request of its first segment, one from a lane's beat to `beats`; the last beat of a
+    One cycle from a READ to the request of its first segment, none from a lane's beat to `beats`; the last beat of a
     segment comes log2(beat_bytes) + 4 cycles behind that of the lane at the earliest. A beat a cycle, and a segment a
     cycle.
 
@@ -99,7 +99,7 @@ class ReadPort(wiring.Component):
             depth=1 + params.memory.channels * params.read_segments,
         )
         m.submodules.elastic = elastic = Queue(
-            data.StructLayout(common | {"data": beat["data"].shape, "last": 1}), depth=ELASTIC
+            data.StructLayout(common | {"data": beat["data"].shape, "last": 1}), depth=ELASTIC, passing=True
         )
         m.submodules.verdicts = verdicts = Queue(data.StructLayout({"ok": 1, "crc": crc32c.WIDTH}), depth=ELASTIC)
         self._ask(m, stripes, order)
@@ -110,7 +110,9 @@ class ReadPort(wiring.Component):
     def _ask(self, m: Module, stripes: Striping, order: Queue) -> None:
         """Split READs into segments, note their order, and ask for each."""
         params = self._params
-        m.submodules.waiting = waiting = Queue(read_plan_layout(params), depth=params.memory.waiting_reads)
+        m.submodules.waiting = waiting = Queue(
+            read_plan_layout(params), depth=params.memory.waiting_reads, passing=True
+        )
         wiring.connect(m, wiring.flipped(self.reads), waiting.i)
 
         plan, entry = waiting.o.payload, order.i.payload
