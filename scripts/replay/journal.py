@@ -40,6 +40,8 @@ class Issue(Protocol):
 class Harness(Protocol):
     """What is compiled: each call returns what is new, in the order of cycles."""
 
+    log_bytes: int
+
     def log(self) -> bytes:
         """Packed entries of the order log, with their stamps."""
 
