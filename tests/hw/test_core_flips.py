@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import google_crc32c
@@ -10,28 +9,20 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.params import CamParams
-from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, SlotId, Status
+from hw.params.protocol import REGISTERS, LookupMode, RingId, SlotId, Status
 from hw.params.toeplitz import diagonals
-from hw.rtl.emit import describe
 from hw.rtl.node.core import Core, allocation, core, internal, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
-from hw.rtl.node.layouts import Kind, State, frame_layout, operation_layout, verdict_layout
-from hw.tb.core.operations import Encoder, Fields
+from hw.rtl.node.layouts import Kind, State, frame_layout
 from hw.tb.core.world import Script, World
 from hw.tb.mutate import mutate
-from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from tests.hw.corebench import play, small
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
+from tests.hw.talk import FRAMES, PARAMS, RING, Talk
 from tests.hw.test_core import RESTLESS, SCRIPTS, Restless, holding_much, pinned_again_and_again
 
-RING = RingId(0, 0)
-PARAMS = replace(small(), cam=CamParams(banks=2, ways=4, sets=4))
-"""The CAM has a place for every key of the stories."""
-
-FRAMES = PARAMS.pools[0].frames
 QUIET = 200
 """Idle cycles in which every scrubber comes round."""
 
@@ -96,105 +87,6 @@ def test_no_row_is_relied_on_that_is_read_while_it_is_written(
     """Such a row comes out of the SRAM spoilt, as `open_tables` has it."""
     open_tables(monkeypatch)
     play(small(), script=SCRIPTS[story](story()))
-
-
-class Talk:
-    """Speaks with a core, one operation after the other."""
-
-    def __init__(self, ctx: SimulatorContext, dut: Core, contents: list[Content]) -> None:
-        self.ctx, self.dut, self.contents = ctx, dut, contents
-        self._operations, self._verdicts = (
-            Codec(describe(layout)) for layout in (operation_layout(PARAMS), verdict_layout())
-        )
-        self._encoder = Encoder(PARAMS, self._operations)
-        self.session = SlotId(0, 0)
-        self.events: list[tuple[int, bool]] = []
-        self.entries = 0
-        self._said: list[Fields] = []
-
-    @property
-    def frames(self) -> Content:
-        """The frame table."""
-        return next(content for content in self.contents if content.table._lost is not None)
-
-    async def tick(self, cycles: int = 1) -> None:
-        """Let time pass."""
-        for _ in range(cycles):
-            ctx, dut = self.ctx, self.dut
-            if ctx.get(dut.verdicts.valid):
-                self._said.append(self._verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
-            if ctx.get(dut.table_events.valid):
-                event = ctx.get(dut.table_events.payload)
-                self.events.append((event.frame, bool(event.uncorrectable)))
-            self.entries += ctx.get(dut.log.valid)
-            await ctx.tick()
-
-    async def operation(self, fields: Fields) -> None:
-        """Have an operation taken."""
-        self.ctx.set(self.dut.operations.valid, 1)
-        self.ctx.set(self.dut.operations.payload.as_value(), self._operations.pack(fields))
-        for _ in range(200):
-            taken = self.ctx.get(self.dut.operations.ready)
-            await self.tick()
-            if taken:
-                break
-        else:
-            pytest.fail("the core takes no operation any more")
-        self.ctx.set(self.dut.operations.valid, 0)
-
-    async def internal(self, kind: Kind, frame: int, **fields: int) -> None:
-        """An internal operation of a frame."""
-        blank = self._encoder.blank(kind)
-        await self.operation(blank | fields | {"handle": blank["handle"] | {"frame": frame}})
-        await self.tick(10)
-
-    async def ask(self, command: c.Command, ring: RingId = RING) -> Fields:
-        """A command's last verdict."""
-        self._said.clear()
-        for item in self._encoder.command(ring, 0, command):
-            await self.operation(item)
-        for _ in range(400):
-            if self._said:
-                return self._said[-1]
-            await self.tick()
-        pytest.fail(f"no verdict on {command}")
-
-    async def status(self, command: c.Command, ring: RingId = RING) -> Status:
-        """The status of a command's last verdict."""
-        return Status((await self.ask(command, ring))["status"])
-
-    async def begin(self) -> None:
-        """A ring, a session, a partition with the whole of the first pool."""
-        for command in (c.SetEpoch(99), c.SetPartition(0, quota=FRAMES), c.SetModel(0, ModelState.LIVE)):
-            assert await self.status(command, REGISTERS) is Status.OK
-        assert await self.status(c.Bind(RING, 0), REGISTERS) is Status.OK
-        self.session = SlotId(**(await self.ask(c.OpenSession()))["slot"])
-
-    async def alloc(self, key: int) -> Handle | None:
-        """A block, if there is room for it."""
-        said = await self.ask(c.Alloc(0, key, 512, self.session))
-        return Handle(**said["handle"]) if said["status"] == Status.GRANTED else None
-
-    async def write(self, handle: Handle) -> None:
-        """Its one segment, and memory's answer."""
-        assert await self.status(c.Write(handle, 0, bytes(512))) is Status.OK
-        await self.internal(Kind.LANDED, handle.frame, count=1, ok=1)
-
-    async def store(self, key: int) -> Handle:
-        """A sealed block."""
-        handle = await self.alloc(key)
-        assert handle is not None
-        await self.write(handle)
-        assert await self.status(c.Seal(handle, 512, google_crc32c.value(bytes(512)))) is Status.OK
-        return handle
-
-    def lose(self, frame: int) -> None:
-        """Two bits of a frame's row are flipped."""
-        self.frames.flip(self.ctx, frame, 0, 1)
-
-    async def lookup(self, key: int) -> Status:
-        """Whether a block is there."""
-        return await self.status(c.Lookup(0, [key]))
 
 
 Story = Callable[[Talk], Awaitable[None]]

@@ -75,10 +75,12 @@ class Core(wiring.Component):
     Latency and throughput
     ----------------------
     A key a cycle within a LOOKUP, if the ring has no public partition to ask; else its keys go one at a time, and are
-    looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict:
-    10 by key; 6 by handle, frame or pin; 5 by session; 14 for an ALLOC in a FREE frame, and with a victim one and the
-    search of `Replacement` more. A message comes three cycles after the judgement, and no operation waits for it. A
-    parked READ is looked at two cycles after it was woken, when it has its turn.
+    looked up once more for each partition that is asked. All else goes one at a time. Cycles from operation to verdict,
+    if no verdict before it waits: 9 by key in a LOOKUP, else 8; 4 by handle or frame, 5 by pin, 3 by session; 12 for an
+    ALLOC in a FREE frame, and with a victim one and the search of `Replacement` more. What is taken behind the LANDED
+    that a SEAL waits for finds the block; the verdict of the SEAL comes 7 cycles after that LANDED was taken. A message
+    comes three cycles after the judgement, and no operation waits for it. A parked READ is looked at two cycles after
+    it was woken, when it has its turn.
 
     Ordering and stalls
     -------------------
