@@ -260,8 +260,8 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
     "READs that wait on are counted twice": (
         port,
         reader.CommandReader,
-        "+ self.resumed) - ends - self.stays)",
-        "+ self.resumed) - ends)",
+        "| self.resumed) - ends - self.stays)",
+        "| self.resumed) - ends)",
     ),
     "refused data is not dropped": (port, reader.CommandReader, 'm.next = "DROP"', "end()"),
     "keys of two LOOKUPs mixed": (
@@ -290,6 +290,12 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
     ),
 }
 """Name to where it is looked up, what it is, what is right and what is wrong."""
+
+
+@pytest.mark.parametrize("name", [*LOSS_MUTANTS, *MUTANTS])
+def test_mutant_has_its_place(name: str) -> None:
+    _, target, good, bad = {**LOSS_MUTANTS, **MUTANTS}[name]
+    assert mutate(target, good, bad)
 
 
 @pytest.mark.nightly
