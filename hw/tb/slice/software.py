@@ -23,14 +23,19 @@ PATIENCE = 100_000
 STEP = 50
 """Cycles of a call."""
 
+STREAMED = (Status.OK, Status.POISON)
+"""How a READ ends that has brought its data."""
+
 
 @dataclass(slots=True)
 class Reply:
     """What a command has brought: its answers, and the beats of a READ, each with the cycle it came in.
 
-    - `tag`: of the command. `asked`: the cycle in which its first flit was on its link, if nothing else was sent then.
+    - `command`, `tag`: what was asked for. `asked`: the cycle in which its first flit was on its link, if nothing else
+      was sent then.
     """
 
+    command: Command
     tag: int
     asked: int
     answers: list[Answer] = field(default_factory=list)
@@ -51,8 +56,11 @@ class Reply:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to come; a READ that was started brings its data too."""
-        return bool(self.answers) and self.answers[-1].outcome is not None
+        """Whether nothing more is to come; the data of a READ may come behind its answer."""
+        outcome = self.answers[-1].outcome if self.answers else None
+        if isinstance(self.command, c.Read) and outcome in STREAMED:
+            return bool(self.beats) and self.beats[-1].end
+        return outcome is not None
 
 
 class Software:
@@ -89,7 +97,7 @@ class Software:
     def send(self, ring: RingId, command: Command) -> Reply:
         """Hand a command to its link; the reply fills as cycles are run."""
         tag = next(self._tags)
-        reply = self._replies[ring, tag] = Reply(tag, self.harness.cycle)
+        reply = self._replies[ring, tag] = Reply(command, tag, self.harness.cycle)
         flits = {
             Channel.REQUEST: self._packets.requests(ring, tag, command),
             Channel.DATA: self._packets.data(ring, tag, command),
@@ -145,17 +153,24 @@ class Software:
         channel = self._packets.channel(flit)
         if channel is Channel.DATA:
             beat = self._packets.beat(port, flit)
-            reply = self._replies[beat.ring, beat.tag]
-            reply.beats.append(beat)
-            reply.cycles.append(cycle)
+            self._note(beat, cycle).beats.append(beat)
+            self._retire(beat)
         elif channel is Channel.RESPONSE:
             parts = self._parts.setdefault(port, [])
             parts.append(flit)
             if self._packets.ends(flit):
                 answer = self._packets.answer(port, parts)
                 parts.clear()
-                reply = self._replies[answer.ring, answer.tag]
-                reply.answers.append(answer)
-                reply.cycles.append(cycle)
-                if reply.ended:
-                    del self._replies[answer.ring, answer.tag]
+                self._note(answer, cycle).answers.append(answer)
+                self._retire(answer)
+
+    def _note(self, item: Answer | Beat, cycle: int) -> Reply:
+        """The reply that something belongs to, with its cycle."""
+        reply = self._replies[item.ring, item.tag]
+        reply.cycles.append(cycle)
+        return reply
+
+    def _retire(self, item: Answer | Beat) -> None:
+        """Forget the command of something, if it was the last."""
+        if self._replies[item.ring, item.tag].ended:
+            del self._replies[item.ring, item.tag]
