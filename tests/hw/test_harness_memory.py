@@ -18,7 +18,8 @@ from hw.tb.harness import Harness, HarnessError, Memory
 from hw.tb.harness.build import HERE
 from hw.tb.harness.dram import Request, request
 from hw.tb.harness.manager import Managed, manage
-from tests.hw.test_harness import OTHER, RING, SEGMENT, Software, block
+from hw.tb.slice.software import Software
+from tests.hw.test_harness import OTHER, RING, SEGMENT, block
 
 BURST = 4096
 
@@ -135,11 +136,10 @@ def test_a_mutant_is_found(file: str, good: str, bad: str, tmp_path: Path, monke
         test_a_manager_gets_what_the_channel_gives("HBM2", 1.0)
 
 
-def stored(harness: Harness) -> Sequence[tuple[int, Handle]]:
-    """Blocks of several lengths, in a slice that was begun."""
-    software = Software(harness)
-    software.begin()
-    return [(length, software.store(key, block(length))) for key, length in enumerate([1, SEGMENT + 5, 4096])]
+def stored(software: Software) -> Sequence[tuple[int, Handle]]:
+    """Blocks of several lengths, in a slice that is begun."""
+    software.begin(RING, OTHER)
+    return [(length, software.store(RING, key, block(length))) for key, length in enumerate([1, SEGMENT + 5, 4096])]
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def stored(harness: Harness) -> Sequence[tuple[int, Handle]]:
 )
 def test_a_slice_keeps_its_blocks_in_any_memory(memory: Memory) -> None:
     harness = Harness(TINY, memory=memory)
-    software = Software(harness)
-    for length, handle in stored(harness):
+    software = Software(harness, TINY)
+    for length, handle in stored(software):
         read = software.ask(OTHER, c.Read(handle, 0, TINY.segments(length)))
         assert (read.status, read.data) == (Status.OK, block(length))
     counts = harness.channel_statistics()
@@ -166,8 +166,8 @@ def test_a_slice_keeps_its_blocks_in_any_memory(memory: Memory) -> None:
 def test_a_channel_stays_while_bursts_are_under_way() -> None:
     memory = Memory(channel=MemoryChannel(dram=HBM3), latency=100)
     harness = Harness(TINY, memory=memory)
-    software = Software(harness)
-    handle = stored(harness)[-1][1]
+    software = Software(harness, TINY)
+    handle = stored(software)[-1][1]
     software.send(RING, c.Read(handle, 0, 8))
     harness.run(60)
     harness.memory = replace(memory, jitter=2)

@@ -59,7 +59,7 @@ class Reply:
         """Whether nothing more is to come; the data of a READ may come behind its answer."""
         outcome = self.answers[-1].outcome if self.answers else None
         if isinstance(self.command, c.Read) and outcome in STREAMED:
-            return bool(self.beats) and self.beats[-1].end
+            return bool(self.beats) and self.beats[-1].end and self.beats[-1].last
         return outcome is not None
 
 
