@@ -212,7 +212,7 @@ def test_hands_that_starve_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
     "read of an unsealed block": (
         blocks,
-        blocks._read,
+        blocks.reading,
         "(~t.sealed & ~(mine & (end <= frame.landed)), Status.PENDING)",
         "(0, Status.PENDING)",
     ),
@@ -284,6 +284,12 @@ EVERYDAY = (
     "key of another block",
 )
 """The quickest to find, one of each kind; the others are found in nightly runs."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_has_its_place(name: str) -> None:
+    _, target, good, bad = MUTANTS[name]
+    assert mutate(target, good, bad)
 
 
 @pytest.mark.parametrize(

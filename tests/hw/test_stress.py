@@ -253,13 +253,21 @@ MUTANTS: dict[str, tuple[Any, Any, str, str]] = {
 """Name to where it is looked up, what it is, what is right and what is wrong."""
 
 
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_has_its_place(name: str) -> None:
+    _, target, good, bad = MUTANTS[name]
+    assert mutate(target, good, bad)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_stress_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = MUTANTS[name]
     owner = Slice if target is Slice._report else where
     monkeypatch.setattr(owner, target.__name__, mutate(target, good, bad))
-    emission = emit(Slice(small()), "slice")
+    params = small(park_cycles=2_000)  # so that READs are parked when there is rest
+    emission = emit(Slice(params), "slice")
     with pytest.raises((CheckError, IllegalOperation, InvariantViolation)):
         for seed in range(4):
-            CompiledWorld(small(), seed, memory=LATE, links=SLOW, emission=emission).play(4_000)
+            script = ProbingTraffic(params, seed, without=NOT_OURS) if seed % 2 else None
+            CompiledWorld(params, seed, script=script, memory=LATE, links=SLOW, emission=emission).play(4_000)

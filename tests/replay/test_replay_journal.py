@@ -36,14 +36,14 @@ class Made:
 
     entries: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     issues: list[Issued] = field(default_factory=list)
+    log_bytes: int = -(-log_layout().size // 8)
 
     def log(self) -> bytes:
         codec = Codec(describe(log_layout()))
-        size = -(-codec.width // 8)
         blank = codec.unpack(0)
         entries, self.entries = self.entries, []
         return b"".join(
-            cycle.to_bytes(8, "little") + codec.pack(blank | fields).to_bytes(size, "little")
+            cycle.to_bytes(8, "little") + codec.pack(blank | fields).to_bytes(self.log_bytes, "little")
             for cycle, fields in entries
         )
 
