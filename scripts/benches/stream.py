@@ -35,8 +35,8 @@ STEP, WARMING = 100, 20
 def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
     """Measures compiled slices with beats of 64 bytes at their links, with memory of a fixed latency.
 
-    Every port reads blocks at random, byte for byte compared. What is counted is beats of READs that memory has given,
-    in `cycles` cycles, over what channels and ports can carry: a beat a cycle each, so the fewer of both decide. The
+    Every port reads blocks at random, byte for byte compared. What is counted is beats of READs that have come, in
+    `cycles` cycles, over what channels and ports can carry: a beat a cycle each, so the fewer of both decide. The
     buffers are those that the parameters give for 400 cycles, which is 1.25 times latency and bandwidth.
     """
     if trace is not None:
@@ -119,20 +119,20 @@ class _Slice:
         return self._software.store(self._rings[0], key, data), data
 
     def rate(self, ports: Iterable[int], latency: int, cycles: int) -> float:
-        """Beats that memory gives in a cycle while these ports read all they can, over what they could."""
+        """Beats that come in a cycle while these ports read all they can, over what they could."""
         self._harness.memory = Memory(latency=latency)
         rings = [self._rings[port] for port in ports]
         under_way: list[tuple[RingId, Reply, bytes]] = []
         begun = 0
         for step in range(WARMING + cycles // STEP):
             if step == WARMING:
-                begun = self._beats()
+                begun = self._software.beats
             under_way = [each for each in under_way if not self._ended(*each[1:])]
             for ring in rings:
                 for _ in range(READS - sum(each[0] == ring for each in under_way)):
                     under_way.append((ring, *self._read(ring)))
             self._software.run(STEP)
-        moved = self._beats() - begun
+        moved = self._software.beats - begun
         while not all(self._ended(*each[1:]) for each in under_way):
             self._software.run(STEP)
         return moved / (cycles // STEP * STEP) / min(len(rings), self._channels)
@@ -147,6 +147,3 @@ class _Slice:
         if reply.status is not Status.OK or reply.data != data:
             raise KvnodeError(f"a READ of {len(data):,} bytes ended {reply.status.name}, or with other bytes")
         return True
-
-    def _beats(self) -> int:
-        return sum(channel.read_beats for channel in self._harness.statistics())

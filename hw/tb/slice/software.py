@@ -64,10 +64,14 @@ class Reply:
 
 
 class Software:
-    """Sends commands in the cycles of one's choice, and hears what comes."""
+    """Sends commands in the cycles of one's choice, and hears what comes.
+
+    - `beats`: of data that have come, for all READs.
+    """
 
     def __init__(self, harness: Harness, params: Params):
         self.harness = harness
+        self.beats = 0
         self._params, self._packets = params, Packets(params)
         self._tags = itertools.count()
         self._replies: dict[tuple[RingId, int], Reply] = {}
@@ -153,6 +157,7 @@ class Software:
         channel = self._packets.channel(flit)
         if channel is Channel.DATA:
             beat = self._packets.beat(port, flit)
+            self.beats += 1
             self._note(beat, cycle).beats.append(beat)
             self._retire(beat)
         elif channel is Channel.RESPONSE:
