@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -20,6 +21,9 @@ from scripts.benches import Figure, Result
 
 TURN = 200
 """Cycles of a turn: short, so that of many some are not disturbed."""
+
+BRIEF = replace(TINY, tables=replace(TINY.tables, park_cycles=150, fence_cycles=400))
+"""The slice of both benches: what waits in it for what does not come ends soon."""
 
 SETTLED = 5_000
 """Cycles after which an idle system has initialised its tables."""
@@ -80,8 +84,8 @@ def _beats(harness: SystemHarness) -> int:
 
 def _cocotb(moves: int) -> float:
     """Cycles a second of the slice's bench."""
-    emission = emit_top(Slice, "slice", TINY)
-    settings = settings_of(TINY) | {"moves": moves}
+    emission = emit_top(Slice, "slice", BRIEF)
+    settings = settings_of(BRIEF) | {"moves": moves}
     bench = Run(emission=emission, module="hw.tb.slice.bench", settings=settings, seed=0, node="kvnode bench rtlsim")
     build = build_simulation(emission, waves=False)
     with redirect_stdout(sys.stderr):
@@ -97,7 +101,7 @@ def _property(case: ElementTree.Element, name: str) -> str:
 
 def _compiled(commands: int) -> float:
     """Cycles a second of the compiled slice with the same traffic."""
-    world = CompiledWorld(TINY, 0)
+    world = CompiledWorld(BRIEF, 0)
     begin = time.perf_counter()
     world.play(commands)
     return world.harness.cycle / (time.perf_counter() - begin)
