@@ -9,6 +9,7 @@ from amaranth.sim import SimulatorContext
 from hw.params import commands as c
 from hw.params.params import CamParams
 from hw.params.protocol import REGISTERS, Handle, ModelState, Opcode, RingId, SlotId, Status
+from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core
 from hw.rtl.node.layouts import Kind, operation_layout, verdict_layout
@@ -106,7 +107,11 @@ class Talk:
         return Status((await self.ask(command, ring))["status"])
 
     async def begin(self) -> None:
-        """A ring, a session, a partition with the whole of the first pool."""
+        """Out of reset: a ring, a session, a partition with the whole of the first pool."""
+        self.ctx.set(self.dut.diagonals, diagonals(PARAMS))
+        self.ctx.set(self.dut.verdicts.ready, 1)
+        self.ctx.set(self.dut.log.ready, 1)
+        await self.ctx.tick().until(self.dut.ready)
         for command in (c.SetEpoch(99), c.SetPartition(0, quota=FRAMES), c.SetModel(0, ModelState.LIVE)):
             assert await self.status(command, REGISTERS) is Status.OK
         assert await self.status(c.Bind(RING, 0), REGISTERS) is Status.OK

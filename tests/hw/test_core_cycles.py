@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 
 import google_crc32c
+import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
 from hw.params.protocol import SlotId, Status
-from hw.params.toeplitz import diagonals
-from hw.rtl.node.core import Core
+from hw.rtl.node.core import Core, internal
 from hw.rtl.node.layouts import Kind
+from hw.tb.mutate import mutate
 from tests.hw.simulate import Restart, simulate
 from tests.hw.talk import PARAMS, Talk
 
@@ -83,12 +84,8 @@ def tell(*stories: Callable[[Talk], Awaitable[None]]) -> list[int]:
     taken = []
 
     async def bench(ctx: SimulatorContext, restart: Restart) -> None:
-        ctx.set(dut.diagonals, diagonals(PARAMS))
-        ctx.set(dut.verdicts.ready, 1)
-        ctx.set(dut.log.ready, 1)
         for story in stories:
             await restart(ctx)
-            await ctx.tick().until(dut.ready)
             talk = Talk(ctx, dut, [])
             await talk.begin()
             await story(talk)
@@ -102,7 +99,7 @@ def test_operations_take_as_many_cycles_as_the_docs_say() -> None:
     assert tell(*CYCLES) == list(CYCLES.values())
 
 
-def test_whatever_is_taken_behind_the_last_landed_finds_the_block() -> None:
+def look_behind_the_last_landed() -> None:
     """The seal follows directly: no LOOKUP comes between, whenever it is offered."""
 
     def at(offset: int) -> Callable[[Talk], Awaitable[None]]:
@@ -115,3 +112,13 @@ def test_whatever_is_taken_behind_the_last_landed_finds_the_block() -> None:
         return story
 
     tell(*map(at, range(10)))
+
+
+def test_whatever_is_taken_behind_the_last_landed_finds_the_block() -> None:
+    look_behind_the_last_landed()
+
+
+def test_a_seal_that_lets_others_go_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internal, "_landed", mutate(internal._landed, "e.follow(Kind.SEALED)", "pass"))
+    with pytest.raises(AssertionError):
+        look_behind_the_last_landed()

@@ -10,7 +10,6 @@ from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
 from hw.params.protocol import REGISTERS, LookupMode, RingId, SlotId, Status
-from hw.params.toeplitz import diagonals
 from hw.rtl.node.core import Core, allocation, core, internal, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import Kind, State, frame_layout
@@ -98,10 +97,6 @@ def tell(monkeypatch: pytest.MonkeyPatch, story: Story) -> None:
     dut = Core(PARAMS)
 
     async def bench(ctx: SimulatorContext, restart: Restart) -> None:
-        ctx.set(dut.diagonals, diagonals(PARAMS))
-        ctx.set(dut.verdicts.ready, 1)
-        ctx.set(dut.log.ready, 1)
-        await ctx.tick().until(dut.ready)
         talk = Talk(ctx, dut, contents)
         await talk.begin()
         await story(talk)
@@ -289,11 +284,7 @@ def test_reset_ends_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     dut = Core(PARAMS)
 
     async def bench(ctx: SimulatorContext, restart: Restart) -> None:
-        ctx.set(dut.diagonals, diagonals(PARAMS))
-        ctx.set(dut.verdicts.ready, 1)
-        ctx.set(dut.log.ready, 1)
         for _ in range(2):
-            await ctx.tick().until(dut.ready)
             talk = Talk(ctx, dut, contents)
             await talk.begin()
             await talk.store(7)

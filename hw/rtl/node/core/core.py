@@ -85,7 +85,8 @@ class Core(wiring.Component):
     Ordering and stalls
     -------------------
     One operation at a time, but for the keys of a LOOKUP. Verdicts and log entries wait in queues of 16; full queues
-    stop the core. Messages wait for nothing, so one may come before the log has its operation; they are in order.
+    stop the core. A verdict may be there a cycle before its log entry. Messages wait for nothing, so one may come
+    before the log has its operation; they are in order.
 
     A parked READ or a migration that can go on has every second turn, whatever is offered and whatever else is to do.
     Without an operation to take, the hands work: they return pins and sessions of lost rings, and drain dead blocks;
