@@ -70,7 +70,7 @@ def run(trace: str | None, *, reads: int = 300, seed: int = 0) -> Result:
                 for latency, cycles in added.items()
             ),
             Figure.at_most("acknowledged to visible for a LOOKUP on the link", visible, "cycles", target=4),
-            Figure(name="acknowledged to answer of the SEAL on the link", value=answered, unit="cycles"),
+            Figure(name="acknowledged to answer of the SEAL on the link, at most", value=answered, unit="cycles"),
             Figure(name="mean latency / M/D/1, at 90 % load", value=high.mean / high.formula, unit="x", limit=1.0),
         ],
         input=f"{params.tables.ports} ports, {params.memory.channels} channels, {reads} READs a port and load",
@@ -98,7 +98,7 @@ def _unloaded(params: Params, latency: int) -> int:
 
 
 def _visible(params: Params, seed: int) -> tuple[int, int]:
-    """From BVALID: cycles to the last flit of the first LOOKUP that finds the block, and to the answer of its SEAL."""
+    """From BVALID: cycles to the last flit of the first LOOKUP that finds the block, and to the latest SEAL's answer."""
     software, rings = _begin(params, LATENCIES[-1], seed)
     tries, answers = range(EARLIEST, LATEST), []
 
@@ -114,7 +114,7 @@ def _visible(params: Params, seed: int) -> tuple[int, int]:
         return found.answers[0].status is Status.HIT
 
     first = bisect_right(tries, False, key=finds)
-    return tries[first], min(answers)
+    return tries[first], max(answers)
 
 
 def _seal(params: Params, software: Software, ring: RingId, key: int) -> tuple[Reply, int]:
