@@ -98,7 +98,7 @@ def _unloaded(params: Params, latency: int) -> int:
 
 
 def _visible(params: Params, seed: int) -> tuple[int, int]:
-    """From BVALID: cycles to the last flit of the first LOOKUP that finds the block, and to the latest SEAL's answer."""
+    """Cycles from BVALID: to the last flit of the first LOOKUP that finds the block; to the latest answer of a SEAL."""
     software, rings = _begin(params, LATENCIES[-1], seed)
     tries, answers = range(EARLIEST, LATEST), []
 
