@@ -4,7 +4,7 @@ A pace takes a random generator and yields, cycle by cycle, whether the agent ma
 """
 
 from collections.abc import Callable, Iterator
-from itertools import repeat
+from itertools import islice, repeat
 from random import Random
 from typing import TypeAlias
 
@@ -38,5 +38,16 @@ def bursts(longest_on: int, longest_off: int) -> Pace:
         while True:
             yield from repeat(True, rng.randint(1, longest_on))
             yield from repeat(False, rng.randint(1, longest_off))
+
+    return pace
+
+
+def moods(longest: int) -> Pace:
+    """Each for up to so many cycles, in an order left to chance: willing, unwilling, now and then, in runs."""
+
+    def pace(rng: Random) -> Iterator[bool]:
+        while True:
+            mood = rng.choice((always, never, randomly(rng.random()), bursts(rng.randint(1, 64), rng.randint(1, 64))))
+            yield from islice(mood(rng), rng.randint(1, longest))
 
     return pace

@@ -42,6 +42,7 @@ from hw.tb.verilator import find_verilator
 WAIVERS = Path(emit_module.__file__).with_name("lint.vlt")
 
 BENCH, AXIRAM, RATE = "hw.tb.data.bench", "hw.tb.data.bench_axiram", "hw.tb.data.bench_rate"
+ENDURANCE = "hw.tb.data.bench_endurance"
 
 
 def slice_of(channels: int, ports: int, *, segment_bytes: int = 512, beat_bytes: int = 16, **memory: int) -> Params:
@@ -102,6 +103,12 @@ def test_buffers_are_macros_when_they_are_big(tmp_path: Path) -> None:
 def test_bench_with_a_memory_of_others(run_bench: Callable[..., None]) -> None:
     params = GEOMETRIES["two"]
     run_bench(DataPath(params), "data", AXIRAM, **settings_of(params))
+
+
+@pytest.mark.parametrize("cycles", [2_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+def test_any_backpressure_is_endured(run_bench: Callable[..., None], cycles: int) -> None:
+    params = GEOMETRIES["two"]
+    run_bench(DataPath(params), "data", ENDURANCE, cycles=cycles, **settings_of(params))
 
 
 @pytest.mark.parametrize("geometry", ["one", "two", pytest.param("four", marks=pytest.mark.nightly)])
@@ -243,3 +250,25 @@ def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     emission = emit(DataPath(params), "data")
     with pytest.raises(CheckError, match=f"tests did not pass: .*{finder}"):
         Run(emission=emission, module=BENCH, settings=settings_of(params), seed=0, node=name)()
+
+
+AGAINST_AXI4 = {
+    "WLAST in the first beat": (WriteLane, "memory.wlast.eq(beat.last)", "memory.wlast.eq(~beat.last)"),
+    "a burst over the end of its page": (
+        WriteLane,
+        "memory.awlen.eq(bank.bursts.payload.last)",
+        "memory.awlen.eq(255)",
+    ),
+}
+"""Name to what is mutated, what is right, what is wrong: AxiRam has to assert that it is."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", AGAINST_AXI4)
+def test_a_memory_of_others_finds_what_is_against_the_rules(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    original, good, bad = AGAINST_AXI4[name]
+    monkeypatch.setattr(write_path, original.__name__, mutate(original, good, bad))
+    params = slice_of(1, 1, latency_cycles=20)
+    emission = emit(DataPath(params), "data")
+    with pytest.raises(CheckError, match=r"(?s)axi_slave\.py.*tests did not pass"):
+        Run(emission=emission, module=ENDURANCE, settings=settings_of(params) | {"cycles": 2_000}, seed=0, node=name)()

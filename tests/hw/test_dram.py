@@ -249,7 +249,7 @@ def test_a_mutant_is_found(name: str, tmp_path: Path) -> None:
     text = (HERE / file).read_text()
     assert text.count(good) == 1
     (tmp_path / file).write_text(text.replace(good, bad))
-    channel = MemoryChannel(dram=HBM3)
+    channel = MemoryChannel(dram=replace(HBM3, refi=HBM3.refi // 4))
     requests = traffic(HBM3, 0)
     run = request(channel, requests, record=True, sources=tmp_path)
     assert faults(channel, requests, run)

@@ -150,10 +150,10 @@ class DataBench(Bench):
         ok = bad.keys().isdisjoint(range(first, first + count))
         self.ends_board.expect({"frame": block.frame, "stamp": stamp, "tag": self._tag, "ok": ok})
 
-    async def settled(self) -> None:
-        """Wait until nothing is owed."""
+    async def settled(self, within: int = 40_000) -> None:
+        """Wait until nothing is owed. Raises CheckError after `within` cycles."""
         boards = (self.landed_board, self.beats_board, self.ends_board)
-        await self.until(lambda: not any(board.outstanding for board in boards), within=40_000)
+        await self.until(lambda: not any(board.outstanding for board in boards), within=within)
 
     async def reset(self, cycles: int = 1) -> None:
         """Reset in traffic: what is under way belongs to nobody."""

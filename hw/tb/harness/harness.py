@@ -73,7 +73,11 @@ class Harness(Simulation):
     def links(self, links: Links) -> None:
         self._links = links
         for port in range(self._params.tables.ports):
-            self._library.harness_set_link(self._harness, port, ctypes.byref(_Behaviour(**asdict(links))))
+            self.set_link(port, links)
+
+    def set_link(self, port: int, links: Links) -> None:
+        """Let one end behave otherwise than the rest from the next cycle on, until `links` is set."""
+        self._library.harness_set_link(self._harness, self._port(port), ctypes.byref(_Behaviour(**asdict(links))))
 
     def send(self, port: int, channel: Channel, flits: bytes) -> None:
         """Append packed flits, `flit_bytes` each, to what a requester sends; their field `channel` is set.
