@@ -1,6 +1,7 @@
-"""The blocks that can be emitted, by name, and how each is built from the parameters."""
+"""The blocks that can be emitted, by name, and how each is built from the parameters; and parts of one to measure."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from amaranth.lib import wiring
 
@@ -10,6 +11,10 @@ from hw.rtl.gpu import Requester
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
 from hw.rtl.node.data import DataPath
+from hw.rtl.node.data.read_lane import ReadLane
+from hw.rtl.node.data.read_port import ReadPort
+from hw.rtl.node.data.write_lane import WriteLane
+from hw.rtl.node.data.write_port import WritePort
 from hw.rtl.node.slice import Slice
 from hw.rtl.system import System
 from hw.rtl.transform import Crc32c
@@ -26,3 +31,27 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
 }
 """A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, the
 system of these two."""
+
+
+class Part(NamedTuple):
+    """What a block has several of: how one is built, and how many a slice has."""
+
+    build: Callable[[Params], wiring.Component]
+    number: Callable[[Params], int]
+
+
+def _channels(params: Params) -> int:
+    return params.memory.channels
+
+
+def _ports(params: Params) -> int:
+    return params.tables.ports
+
+
+PARTS: dict[str, Part] = {
+    "read_lane": Part(ReadLane, _channels),
+    "write_lane": Part(WriteLane, _channels),
+    "read_port": Part(ReadPort, _ports),
+    "write_port": Part(WritePort, _ports),
+}
+"""What the data path is made of: so much of it is for a channel, and so much for a port."""

@@ -8,7 +8,7 @@ from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.params import KvnodeError
+from hw.params import TINY, KvnodeError
 from hw.rtl.sram import LARGEST_INFERRED, Sram
 from hw.synth import FAMILIES, Report, synthesise
 from hw.synth.depth import longest_path
@@ -165,13 +165,14 @@ def test_command_prints_a_table_and_json(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["synth", "crc32c", "--set", "preset=TINY"]
+    arguments = ["synth", "crc32c", "write_port", "--set", "preset=TINY"]
     assert cli.run(arguments) == 0
     assert "crc32c" in capsys.readouterr().out
     assert cli.run([*arguments, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    (block,) = result["blocks"]
-    assert set(block) == set(Report.__dataclass_fields__)
+    block, port = result["blocks"]
+    assert (block["number"], port["number"]) == (1, TINY.tables.ports)
+    assert set(block) == set(port) == {*Report.__dataclass_fields__, "number"}
     assert block["luts"] > block["flip_flops"] > 200
     assert 4 <= block["levels"] <= 8
     assert set(result) == {"blocks", "params_hash", "git_rev"}
