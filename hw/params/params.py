@@ -15,6 +15,9 @@ from hw.params.section import Section, param
 SLOTS_PER_FRAME = 1.25
 """Least index slots per frame: at this load 5 x 8 ways refused none of 20 M inserts under replacement."""
 
+STRIPING = ("permuted", "interleaved")
+"""How segments are spread over channels: a permutation for each row of them, or the same order in all rows."""
+
 ISOLATION = ("shared", "strict")
 """How partitions share a slice."""
 
@@ -32,6 +35,11 @@ class MemoryParams(Section):
     )
     beat_bytes: int = param(64, "word of the data path", low=16, high=128, unit="bytes", power_of_two=True)
     channels: int = param(8, "memory channels", low=1, high=32, power_of_two=True)
+    striping: str = param(
+        "permuted",
+        "segments over channels; interleaved: in turn, so that a stride of as many segments uses one channel",
+        choices=STRIPING,
+    )
     latency_cycles: int = param(
         128, "memory latency that the bursts in flight are to cover", low=1, high=1024, unit="cycles"
     )

@@ -10,6 +10,9 @@ so do frames of a power of two of segments.
 That much holds for a remainder modulo any irreducible polynomial (Rau, "Pseudo-randomly interleaved memory", ISCA
 1991), whose columns repeat with a short period; strides near a multiple of it then lean on one channel by a factor of
 up to 3.7. So each column adds the one log2(channels) before it to a choice of those between, made by SHA-256.
+
+All this is `memory.striping = "permuted"`. With "interleaved" all higher bits add nothing: the channel is the number
+modulo the channels, as plain interleaving has it, which is there to be compared with.
 """
 
 from functools import cached_property, reduce
@@ -31,6 +34,7 @@ class Striping:
 
     def __init__(self, params: Params) -> None:
         self.channels = params.memory.channels
+        self._permuted = params.memory.striping == "permuted"
         self.segment_bytes = params.memory.segment_bytes
         self.sizes = tuple(pool.frame_bytes // self.segment_bytes for pool in params.pools)
         frames = tuple(pool.frames for pool in params.pools)
@@ -104,7 +108,7 @@ class Striping:
         while len(columns) < self.number_bits:
             choice = sha256(f"{self.channels} {len(columns)}".encode()).digest()[0]
             between = (columns[-i] for i in range(1, width) if choice >> i & 1)
-            columns.append(reduce(xor, between, columns[-width]))
+            columns.append(reduce(xor, between, columns[-width]) if self._permuted else 0)
         return columns
 
     def _channel(self, number: int) -> int:

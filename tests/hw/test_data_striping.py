@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hw.params import DEFAULT, LARGE, PRESETS, TINY, KvnodeError, Params
-from hw.params.params import CamParams, MemoryParams, PoolParams
+from hw.params.params import STRIPING, CamParams, MemoryParams, PoolParams
 from hw.params.striping import Striping
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.striping import address_of, channel_of, first_number
 from hw.rtl.node.layouts import segments_bits
 
 
-def striped(channels: int, *pools: tuple[int, int]) -> Params:
+def striped(channels: int, *pools: tuple[int, int], striping: str = "permuted") -> Params:
     """Parameters with pools of so many frames of so many segments."""
     return Params(
-        memory=MemoryParams(segment_bytes=4096, channels=channels),
+        memory=MemoryParams(segment_bytes=4096, channels=channels, striping=striping),
         cam=CamParams(),
         pools=tuple(PoolParams(frames=frames, frame_bytes=4096 * segments) for frames, segments in pools),
     )
@@ -39,9 +39,9 @@ def use(stripes: Striping, segments: Iterable[tuple[int, int]]) -> list[int]:
     return [used[channel] for channel in range(stripes.channels)]
 
 
-@given(st.sampled_from(CHANNELS), POOLS)
-def test_every_segment_has_its_own_place(channels: int, pools: list[tuple[int, int]]) -> None:
-    stripes = Striping(striped(channels, *pools))
+@given(st.sampled_from(CHANNELS), POOLS, st.sampled_from(STRIPING))
+def test_every_segment_has_its_own_place(channels: int, pools: list[tuple[int, int]], striping: str) -> None:
+    stripes = Striping(striped(channels, *pools, striping=striping))
     frame, places = 0, set()
     for frames, segments in pools:
         for _ in range(frames):
@@ -104,6 +104,12 @@ def test_a_row_of_segments_is_in_an_order_of_its_own(channels: int) -> None:
     assert len(orders) == channels
 
 
+def test_interleaved_segments_come_in_turn_and_a_stride_of_all_channels_leans_on_one() -> None:
+    stripes = Striping(striped(8, (1, 512), striping="interleaved"))
+    assert [stripes.locate(0, i) for i in range(512)] == [(i % 8, i // 8 * 4096) for i in range(512)]
+    assert use(stripes, ((0, segment) for segment in range(0, 512, 8))) == [64, 0, 0, 0, 0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("segment", [(-1, 0), (4, 0), (0, -1), (0, 8), (3, 8)])
 def test_what_is_not_there_is_refused(segment: tuple[int, int]) -> None:
     with pytest.raises(KvnodeError, match="there is no segment"):
@@ -139,7 +145,11 @@ class Place(wiring.Component):
 ODD = striped(4, (3, 5), (2, 640), (7, 1), (1, 64))
 
 
-@pytest.mark.parametrize("params", [*PRESETS.values(), ODD, striped(1, (3, 8))], ids=[*PRESETS, "odd", "one"])
+PLAIN = striped(8, (5, 24), striping="interleaved")
+SLICES = {**PRESETS, "odd": ODD, "one": striped(1, (3, 8)), "interleaved": PLAIN}
+
+
+@pytest.mark.parametrize("params", SLICES.values(), ids=SLICES)
 def test_logic_agrees(params: Params) -> None:
     dut = Place(params)
     stripes = dut.stripes
