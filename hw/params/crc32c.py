@@ -1,8 +1,9 @@
-"""CRC32C as linear algebra over GF(2): what the RTL wires up, and what joins the CRCs of neighbouring byte strings.
+"""CRC32C as linear algebra over GF(2): what the RTL wires up.
 
 CRC32C is the Castagnoli CRC: polynomial 0x1EDC6F41, bits in and out reflected, initial and final value all ones
 (RFC 3720, appendix B.4). Between its initial and final inversion it is linear, so a whole beat is one constant matrix,
-padding can be taken back with the inverse matrix, and crc(A + B) follows from crc(A), crc(B) and len(B).
+padding can be taken back with the inverse matrix, and crc(A + B) follows from crc(A), crc(B) and len(B): it is crc(A)
+times the matrix of as many zero bytes as B has, plus crc(B), where the inversions cancel.
 
 A matrix is the tuple of its columns, and a column is an integer: bit i is row i.
 """
@@ -69,11 +70,3 @@ def data(count: int) -> Matrix:
     while len(columns) < 8 * count:
         columns.append(_step(columns[-1]))
     return tuple(reversed(columns))
-
-
-def combine(crc_a: int, crc_b: int, length_b: int) -> int:
-    """Return the CRC32C of A + B from those of A and B and the length of B in bytes.
-
-    The inversions cancel: both CRCs were started with and inverted by the same constant.
-    """
-    return apply(zeros(length_b), crc_a) ^ crc_b

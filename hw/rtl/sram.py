@@ -1,4 +1,4 @@
-"""Single-port SRAM: the one way to big memories, so that a technology's macros can take its place."""
+"""Single-port SRAM, of which the CAM is made, as a module that a technology's macros can take the place of."""
 
 from pathlib import Path
 

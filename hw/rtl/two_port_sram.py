@@ -1,4 +1,4 @@
-"""SRAM with a port to read and a port to write: what buffers of the data path are made of."""
+"""SRAM with a port to read and a port to write: what buffers of the data path and tables are made of."""
 
 from pathlib import Path
 

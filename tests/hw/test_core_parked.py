@@ -8,7 +8,7 @@ import pytest
 
 from hw.params import commands as c
 from hw.params.protocol import Handle, RingId, SessionId, Status
-from hw.rtl.node.core import blocks, core, internal, parked, tables
+from hw.rtl.node.core import blocks, core, internal, parked, sessions, tables
 from hw.tb.core.world import Story, World
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -84,6 +84,17 @@ def moved() -> Story:
     yield OTHER, c.OpenSession()
 
 
+def lands() -> Story:
+    """A segment that memory has answered wakes the READ of its session, before there is a seal."""
+    yield from afresh()
+    session = yield from opened()
+    yield RING, c.Drop(0, 8)
+    handle = (yield RING, c.Alloc(0, 8, 512, session)).handle
+    assert handle is not None
+    yield RING, c.Write(handle, 0, DATA)
+    yield RING, c.Read(handle, 0, 1, park=True)
+
+
 def stopped(held: set[int]) -> Story:
     """The ring of a READ is lost when its block is sealed, but its port has no place for it yet."""
     yield from afresh()
@@ -109,6 +120,7 @@ WAKING: dict[str, Callable[[], Story]] = {
     "loss of the writer": lambda: loses(RING),
     "loss of the reader": lambda: loses(OTHER),
     "migration": moved,
+    "landed": lands,
 }
 
 
@@ -181,6 +193,20 @@ MUTANTS: dict[str, tuple[Callable[[], Any], Any, Callable[..., Any], str, str]] 
         core,
         tables.Tables,
         "self.m.d.comb += self.parking.wake_all.eq(1)",
+        "",
+    ),
+    "landed segments do not wake": (
+        lambda: play_waking("landed"),
+        internal,
+        internal._landed,
+        "m.d.comb += t.parking.wake.eq(1)",
+        "",
+    ),
+    "migration does not wake": (
+        lambda: play_waking("migration"),
+        sessions,
+        sessions._fenced,
+        "m.d.comb += t.parking.wake_all.eq(1)",
         "",
     ),
     "entry stays in the table": (

@@ -20,10 +20,8 @@ class ReadPath(wiring.Component):
     """Streams the segments of READs from C channels to P ports.
 
     Between every channel and every port is a bank of buffers of its own, so neither ports nor channels ever wait for
-    each other: a channel fills a bank a cycle, a port empties a bank a cycle. A bank has `params.read_segments` = D
-    buffers of a segment, P x C x D in all. For a memory latency of L cycles and segments of S beats a channel is busy
-    while at least 1 + 1.25 L / S of its buffers are in flight, over all ports (one is being emptied), and so is a port
-    over all channels: D = (1 + 1.25 L / S) / min(P, C), at least 2, and log2(C) more if P >= C.
+    each other: a channel fills a bank a cycle, a port empties a bank a cycle. A bank has `params.read_segments` buffers
+    of a segment: enough, by the latency of memory, for all channels or all ports to be busy.
 
     Parameters
     ----------
