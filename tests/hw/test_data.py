@@ -61,8 +61,8 @@ GEOMETRIES = {
     "two": slice_of(2, 2, latency_cycles=100, waiting_reads=8),
     "one": slice_of(1, 1, latency_cycles=100, segment_bytes=1024, waiting_reads=8),
     "four": slice_of(4, 4, latency_cycles=100, waiting_reads=8),
-    "least": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2),
-    "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3),
+    "least": slice_of(1, 1, latency_cycles=1, read_segments=1, waiting_reads=2, turn_bursts=1),
+    "odd": slice_of(4, 3, latency_cycles=60, beat_bytes=32, read_segments=3, turn_bursts=16),
 }
 """As many ports as channels, one with SRAM macros; the least of everything; numbers that are no powers of two."""
 

@@ -13,21 +13,30 @@ from hw.rtl.node.data.turns import Turns
 from hw.tb.mutate import mutate
 from tests.hw.simulate import Restart, simulate
 
-PARAMS = Params(
-    memory=MemoryParams(segment_bytes=512, beat_bytes=128, turn_bursts=4),
-    pools=(PoolParams(frame_bytes=4096, frames=4),),
-)
-BATCH, PATIENCE = PARAMS.memory.turn_bursts, PARAMS.turn_cycles
+BATCHES = (1, 4, 16)
+"""Bursts of a batch: the least, the usual, the most."""
+
+USUAL = 4
+
+
+def params_of(batch: int) -> Params:
+    """Parameters with batches of so many bursts."""
+    return Params(
+        memory=MemoryParams(segment_bytes=512, beat_bytes=128, turn_bursts=batch),
+        pools=(PoolParams(frame_bytes=4096, frames=4),),
+    )
 
 
 @dataclass
 class Channel:
     """A channel that takes an address a cycle: what comes when, and what was let out when.
 
+    - `batch`: bursts of a batch.
     - `reads`, `writes`: how many come in a cycle. A read is under way for `latency` cycles.
     - `log`: cycle and kind of what was let out.
     """
 
+    batch: int
     reads: Callable[[int], int]
     writes: Callable[[int], int]
     latency: int = 20
@@ -35,7 +44,7 @@ class Channel:
 
     def run(self, cycles: int) -> "Channel":
         """Run so many cycles."""
-        dut = Turns(PARAMS)
+        dut = Turns(params_of(self.batch))
 
         async def bench(ctx: SimulatorContext, _: Restart) -> None:
             waiting = {"read": 0, "write": 0}
@@ -46,7 +55,7 @@ class Channel:
                 ctx.set(dut.reads.waits, waiting["read"] > 0)
                 ctx.set(dut.reads.busy, waiting["read"] > 0 or cycle < until)
                 ctx.set(dut.writes.waits, waiting["write"] > 0)
-                ctx.set(dut.writes.presses, waiting["write"] >= BATCH)
+                ctx.set(dut.writes.presses, waiting["write"] >= self.batch)
                 for kind, side in ("read", dut.reads), ("write", dut.writes):
                     begins = waiting[kind] > 0 and ctx.get(side.may)
                     ctx.set(side.begins, begins)
@@ -83,36 +92,37 @@ def at(*cycles: int) -> Callable[[int], int]:
     return cycles.count
 
 
-def check_alone() -> None:
-    assert Channel(at(3, 4, 9), none).run(20).cycles("read") == [3, 4, 9]
-    assert Channel(none, at(3, 4, 9)).run(20).cycles("write") == [3, 4, 9]
-    assert Channel(each, none).run(50).cycles("read") == list(range(50))
-    assert Channel(none, each).run(50).cycles("write") == list(range(50))
+def check_alone(batch: int) -> None:
+    assert Channel(batch, at(3, 4, 9), none).run(20).cycles("read") == [3, 4, 9]
+    assert Channel(batch, none, at(3, 4, 9)).run(20).cycles("write") == [3, 4, 9]
+    assert Channel(batch, each, none).run(50).cycles("read") == list(range(50))
+    assert Channel(batch, none, each).run(50).cycles("write") == list(range(50))
 
 
-def check_batches() -> None:
-    runs = Channel(each, lambda cycle: cycle > 5).run(20 * BATCH).runs()[1:-1]
+def check_batches(batch: int) -> None:
+    runs = Channel(batch, each, lambda cycle: cycle > 5).run(20 * batch).runs()[1:-1]
     assert {kind for kind, _ in runs} == {"read", "write"}
-    assert {length for _, length in runs} == {BATCH}
+    assert {length for _, length in runs} == {batch}
 
 
-def check_writes_gather() -> None:
-    channel = Channel(each, lambda cycle: cycle % 8 == 7).run(40 * BATCH)
-    assert {length for kind, length in channel.runs()[:-1] if kind == "write"} == {BATCH}
+def check_writes_gather(batch: int) -> None:
+    channel = Channel(batch, each, lambda cycle: cycle % 8 == 7).run(40 * batch)
+    assert {length for kind, length in channel.runs()[:-1] if kind == "write"} == {batch}
 
 
-def check_late_write() -> None:
-    gone = Channel(each, at(10)).run(10 + 2 * PATIENCE).cycles("write")
+def check_late_write(batch: int) -> None:
+    patience = params_of(batch).turn_cycles if batch > 1 else 0
+    gone = Channel(batch, each, at(10)).run(20 + 2 * patience).cycles("write")
     assert len(gone) == 1
-    assert 10 + PATIENCE <= gone[0] <= 10 + PATIENCE + BATCH
+    assert 10 + patience <= gone[0] <= 11 + patience + batch
 
 
-def check_read_among_writes() -> None:
-    for come in range(20, 20 + 2 * BATCH):
-        channel = Channel(at(5, come), each).run(100)
+def check_read_among_writes(batch: int) -> None:
+    for come in range(20, 20 + 2 * batch):
+        channel = Channel(batch, at(5, come), each).run(50 + 4 * batch)
         gone = channel.cycles("read")
         assert len(gone) == 2, come
-        assert sum(come <= cycle < gone[1] for cycle in channel.cycles("write")) <= BATCH, come
+        assert sum(come <= cycle < gone[1] for cycle in channel.cycles("write")) <= batch, come
 
 
 CHECKS = {
@@ -124,9 +134,10 @@ CHECKS = {
 }
 
 
+@pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("name", CHECKS)
-def test_turns(name: str) -> None:
-    CHECKS[name]()
+def test_turns(name: str, batch: int) -> None:
+    CHECKS[name](batch)
 
 
 MUTANTS = {
@@ -145,4 +156,4 @@ def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = mutate(turns.Turns, good, bad)
     monkeypatch.setitem(globals(), "Turns", mutant)
     with pytest.raises(AssertionError):
-        CHECKS[finder]()
+        CHECKS[finder](USUAL)

@@ -20,9 +20,9 @@ class Turns(wiring.Component):
     """Says when a channel lets out bursts of reads, and when of writes.
 
     A requester waits for a read, and for no write before the last of its block. So reads go when they come; while
-    there are any, writes wait for a batch: until `memory.turn_bursts` wait, or one has no buffer behind it, or one has
-    waited for `params.turn_cycles`. Then they go, as many while a read waits, and so do reads in their turn. While
-    there is one kind only, nothing waits.
+    there are any, writes wait for a batch: until `memory.turn_bursts` wait (of which one may be enough), or one has no
+    buffer behind it, or one has waited for `params.turn_cycles`. Then they go, as many while a read waits, and so do
+    reads in their turn. While there is one kind only, nothing waits.
 
     Parameters
     ----------
