@@ -10,11 +10,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MAY_KNOW: dict[str, set[str]] = {
     "hw.params": set(),
+    "hw.kept": set(),
     "hw.rdl": {"hw.params"},
     "hw.rtl": {"hw.params", "hw.rdl"},
-    "hw.synth": {"hw.params", "hw.rtl"},
+    "hw.synth": {"hw.params", "hw.kept", "hw.rtl"},
     "hw.tb": {"hw.params", "hw.rdl", "hw.rtl", "pymodel.spec", "pymodel.stimulus"},
-    "hw.formal": {"hw.params", "hw.rtl", "hw.tb"},
+    "hw.formal": {"hw.params", "hw.kept", "hw.rtl", "hw.tb"},
     "pymodel.spec": {"hw.params"},
     "pymodel.stimulus": {"hw.params", "pymodel.spec"},
     "pymodel.trace": {"hw.params"},

@@ -1,8 +1,8 @@
 """Proves a property and shows that it is not empty; remembers what is proved."""
 
+import fcntl
 import hashlib
 import importlib.metadata
-import json
 import re
 import shutil
 import threading
@@ -17,6 +17,7 @@ from hw.formal import sby
 from hw.formal.property import Property
 from hw.formal.sby import Ending
 from hw.formal.story import missed
+from hw.kept import keep, kept
 from hw.params import KvnodeError
 
 BUILD = Path("build/prove")
@@ -70,9 +71,16 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
     if isinstance(prop.cover, int):
         cover = sby.configuration(mode="cover", depth=prop.cover, engine="smtbmc bitwuzla", timeout=TIMEOUT)
     record = build / prop.name / f"{_digest(text, proof, cover)}.json"
-    if record.exists() and not fresh:
-        found = json.loads(record.read_text())
-        return Outcome(**{**found, "verdict": Verdict(found["verdict"])}, cached=True)
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / f"{prop.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever wants the same proof waits for it
+        found = None if fresh else kept(record)
+        if found is not None:
+            return Outcome(**{**found, "verdict": Verdict(found["verdict"])}, cached=True)
+        return _prove(prop, text, proof, cover, record)
+
+
+def _prove(prop: Property, text: str, proof: str, cover: str, record: Path) -> Outcome:
     shutil.rmtree(record.parent, ignore_errors=True)
     started = time.monotonic()
     ending, directory = _run(record.parent / "proof", text, proof)
@@ -90,8 +98,7 @@ def prove(prop: Property, *, build: Path = BUILD, fresh: bool = False) -> Outcom
         covered = _run(record.parent / "cover", text, cover)[0] is Ending.PASS
     outcome = _outcome(prop, ending, directory, seconds=round(seconds, 1), covered=covered)
     if outcome.good:
-        kept = {key: value for key, value in asdict(outcome).items() if key not in ("trace", "cached")}
-        record.write_text(json.dumps(kept))
+        keep(record, {key: value for key, value in asdict(outcome).items() if key not in ("trace", "cached")})
     return outcome
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
+from hw.kept import keep, kept
 from hw.rtl.emit import MACROS, run_yosys, to_rtlil
 from hw.synth.depth import longest_path
 from hw.synth.family import FAMILIES, Family
@@ -54,11 +55,12 @@ def synthesise(component: wiring.Component, name: str, family: str, *, build: Pa
     """Return the report of `component`; an equal design of an earlier run is not synthesised again."""
     text = to_rtlil(component, name)
     record = build / f"{name}-{family}-{_digest(text, FAMILIES[family])}.json"
-    if not record.exists():
-        report = _synthesise(text, name, family)
-        build.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(asdict(report)))
-    return Report(**json.loads(record.read_text()))
+    found = kept(record)
+    if found is not None:
+        return Report(**found)
+    report = _synthesise(text, name, family)
+    keep(record, asdict(report))
+    return report
 
 
 def _digest(text: str, family: Family) -> str:

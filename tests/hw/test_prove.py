@@ -1,6 +1,7 @@
 """Proofs: every property holds, and the prover says what it has found."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +77,26 @@ def test_a_proof_is_remembered_until_the_design_changes(tmp_path: Path) -> None:
     assert prove(prop, build=tmp_path).cached
     assert not prove(prop, build=tmp_path, fresh=True).cached
     assert not prove(counter(Pdr(), limit=4, claim=6), build=tmp_path).cached
+
+
+@pytest.mark.parametrize("left", ["", "x", '{"name": "counter.li', "[]"])
+def test_a_record_that_is_not_whole_counts_for_nothing(tmp_path: Path, left: str) -> None:
+    prop = counter(Pdr(), limit=5, claim=6)
+    assert prove(prop, build=tmp_path).good
+    (record,) = (tmp_path / prop.name).glob("*.json")
+    record.write_text(left)
+    again = prove(prop, build=tmp_path)
+    assert again.good
+    assert not again.cached
+    assert prove(prop, build=tmp_path).cached
+
+
+def test_who_wants_the_same_proof_at_the_same_time_waits_for_it(tmp_path: Path) -> None:
+    prop = counter(Pdr(), limit=5, claim=6)
+    with ThreadPoolExecutor(3) as pool:
+        outcomes = list(pool.map(lambda _: prove(prop, build=tmp_path), range(3)))
+    assert all(outcome.good for outcome in outcomes)
+    assert [outcome.cached for outcome in outcomes].count(False) == 1
 
 
 def test_nothing_but_a_reset_initialises(tmp_path: Path) -> None:
