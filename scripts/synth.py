@@ -27,6 +27,9 @@ HEADINGS = {
 }
 """Columns of the table, by field of a report, but for the number of them that a slice has."""
 
+MADE = ("slice", "node", "system")
+"""Blocks that are made of the others."""
+
 BUILDS = BLOCKS | {name: part.build for name, part in PARTS.items()}
 
 
@@ -39,12 +42,12 @@ BUILDS = BLOCKS | {name: part.build for name, part in PARTS.items()}
 def synth(blocks: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], family: str, as_json: bool) -> None:
     """Synthesise each BLOCK for an FPGA family and count LUTs, registers, memory and logic levels.
 
-    Without a BLOCK, all are, but for slice and system, which are made of them. Lanes and ports are parts of data: a
-    slice has one for each memory channel, or for each port.
+    Without a BLOCK, all are, but for slice, node and system, which are made of them. Lanes and ports are parts of data:
+    a slice has one for each memory channel, or for each port. A node of several slices has a fan for each port.
     """
     params = load_params(config, overrides)
     reports: list[Report] = []
-    blocks = blocks or tuple(block for block in BLOCKS if block not in ("slice", "system"))
+    blocks = blocks or tuple(block for block in BLOCKS if block not in MADE)
     with Console(stderr=True).status("") as status:
         for block in blocks:
             status.update(f"{block} ({len(reports) + 1} of {len(blocks)})")

@@ -21,8 +21,22 @@ STRIPING = ("permuted", "interleaved")
 ISOLATION = ("shared", "strict")
 """How partitions share a slice."""
 
+HOMES = ("root", "key")
+"""What decides the slice of a block: the first key of its chain, or its own."""
+
 COVER = 1.25
 """Bytes in flight per latency times bandwidth, as in the targets of design.md."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeParams(Section):
+    """Slices of a node: each is what the other sections say, with memory channels of its own."""
+
+    section: ClassVar[str] = "node"
+    slices: int = param(1, "slices behind one set of ports", low=1, high=16, power_of_two=True)
+    home: str = param(
+        "root", "a block's slice follows from the key of its chain's first block, or from its own", choices=HOMES
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +188,7 @@ class ReplayParams(Section):
 class Params:
     """All parameters. Raises ParameterError for a value out of range or a contradiction."""
 
+    node: NodeParams = field(default_factory=NodeParams)
     memory: MemoryParams = field(default_factory=MemoryParams)
     link: LinkParams = field(default_factory=LinkParams)
     requester: RequesterParams = field(default_factory=RequesterParams)

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 
 from hw.params import Params
 from hw.rtl.csr import SliceControl
+from hw.rtl.fabric import Fan
 from hw.rtl.gpu import Requester
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
@@ -15,6 +16,7 @@ from hw.rtl.node.data.read_lane import ReadLane
 from hw.rtl.node.data.read_port import ReadPort
 from hw.rtl.node.data.write_lane import WriteLane
 from hw.rtl.node.data.write_port import WritePort
+from hw.rtl.node.node import Node
 from hw.rtl.node.slice import Slice
 from hw.rtl.system import System
 from hw.rtl.transform import Crc32c
@@ -25,16 +27,17 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
     "csr": SliceControl,
     "data": DataPath,
+    "node": Node,
     "requester": Requester,
     "slice": Slice,
     "system": System,
 }
 """A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, the
-system of these two."""
+system of these two, a node of slices."""
 
 
 class Part(NamedTuple):
-    """What a block has several of: how one is built, and how many a slice has."""
+    """What a block has several of: how one is built, and how many a slice, or a node, has."""
 
     build: Callable[[Params], wiring.Component]
     number: Callable[[Params], int]
@@ -49,9 +52,10 @@ def _ports(params: Params) -> int:
 
 
 PARTS: dict[str, Part] = {
+    "fan": Part(Fan, _ports),
     "read_lane": Part(ReadLane, _channels),
     "write_lane": Part(WriteLane, _channels),
     "read_port": Part(ReadPort, _ports),
     "write_port": Part(WritePort, _ports),
 }
-"""What the data path is made of: so much of it is for a channel, and so much for a port."""
+"""What the data path is made of: so much of it is for a channel, and so much for a port; and the fans of a node."""

@@ -33,7 +33,8 @@ def flit_layout(params: Params) -> data.StructLayout:
     """Return the layout of a flit: a beat, and beside it a header that every flit has. A packet is a row of flits.
 
     - `channel`: which virtual channel.
-    - `node`, `slice`: of the memory node that it goes to or comes from. Nothing fills or reads them yet.
+    - `node`: the memory node that it goes to or comes from. Nothing fills or reads it yet.
+    - `slice`: of that node. A node of several reads it off what is sent to it, but for messages, and fills it in.
     - `port`, `ring`: of the requester that it comes from or goes to. A node reads the port off the link it came by, and
       fills it in data only.
     - `tag`: of the command that it belongs to.

@@ -7,20 +7,23 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
+from hw.params.protocol import SLICE_BITS
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr import SliceControl
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.rtl.fabric import link
 from hw.rtl.node.administrator import Administrator
 from hw.rtl.node.core import Core
-from hw.rtl.node.data import DataPath
+from hw.rtl.node.data import DataPath, memory_channel
 from hw.rtl.node.dispatch import Dispatch
 from hw.rtl.node.layouts import Kind, State, log_layout
 from hw.rtl.node.port import Port
 from hw.rtl.node.reports import Reports
 from hw.rtl.node.restart import Restart
+from hw.rtl.shared import shared
 
 
+@shared
 class Slice(wiring.Component):
     """P ports, a core that decides, a data path over C memory channels, and the registers.
 
@@ -31,6 +34,8 @@ class Slice(wiring.Component):
 
     Interface
     ---------
+    number : In
+        Of the slice in its node: what its handles carry. Constant.
     links : In, `link(params)`, one a port
         The requesters.
     axi, irq
@@ -45,6 +50,10 @@ class Slice(wiring.Component):
         The port is lost; both ends of its link have to be reset as long as this is high.
     renewed : In, a bit a port
         The other end of the link is being reset. Without it a port stays `down`; a port in service is lost with it.
+    heard, lose : In, a bit a port each
+        Somebody has heard the requester; the port is lost elsewhere, and so here.
+    rested : Out, a bit a port
+        The port is `down` and waits for nothing but `renewed`.
 
     Latency and throughput
     ----------------------
@@ -72,17 +81,20 @@ class Slice(wiring.Component):
 
     def __init__(self, params: Params):
         self._params = params
-        self._data = DataPath(params)
         super().__init__(
             {
+                "number": In(SLICE_BITS),
                 "links": In(link(params)).array(params.tables.ports),
                 "axi": In(axi4_lite(address_bits=ADDRESS_BITS)),
                 "irq": Out(1),
-                "memory": self._data.signature.members["memory"],
+                "memory": Out(memory_channel(params)).array(params.memory.channels),
                 "log": Out(stream.Signature(log_layout())),
                 "restarting": Out(1),
                 "down": Out(params.tables.ports),
                 "renewed": In(params.tables.ports),
+                "heard": In(params.tables.ports),
+                "lose": In(params.tables.ports),
+                "rested": Out(params.tables.ports),
             }
         )
 
@@ -92,7 +104,7 @@ class Slice(wiring.Component):
         reset = Signal()
         renew: Any = ResetInserter(reset)
         m.submodules.core = core = ResetInserter(self.restarting)(Core(params))
-        m.submodules.data = path = renew(self._data)
+        m.submodules.data = path = renew(DataPath(params))
         m.submodules.dispatch = dispatch = renew(Dispatch(params))
         m.submodules.control = control = SliceControl(params)
         m.submodules.administrator = administrator = Administrator(params)
@@ -115,7 +127,10 @@ class Slice(wiring.Component):
                 port.verdict.eq(core.verdicts.payload),
                 port.drain.eq(self.restarting),
                 port.renewed.eq(self.renewed[i]),
+                port.heard.eq(self.heard[i]),
+                port.lose.eq(self.lose[i]),
                 self.down[i].eq(port.down),
+                self.rested[i].eq(port.rested),
                 reports.lost[i].eq(port.lost),
                 port.notices.valid.eq(core.messages.valid & core.messages.payload.ports[i]),
                 port.notices.payload.eq(core.messages.payload.notice),
@@ -137,6 +152,7 @@ class Slice(wiring.Component):
         wiring.connect(m, reports.errors, control.errors)
         m.d.comb += [
             self.irq.eq(control.irq),
+            core.number.eq(self.number),
             core.diagonals.eq(control.diagonals),
             control.ready.eq(core.ready),
             control.started.eq(core.started),

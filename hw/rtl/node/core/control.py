@@ -33,7 +33,7 @@ def malformed(t: Tables) -> Value:
     """Whether a field is outside its type, or names what does not exist."""
     op, params, tables = t.op, t.params, t.params.tables
     configured = t.replacement.usage.configured
-    handle = (op.handle.node != 0) | (op.handle.slice != 0) | (op.handle.frame >= params.frames)
+    handle = (op.handle.node != 0) | (op.handle.slice != t.number) | (op.handle.frame >= params.frames)
     ring = (op.ring.port >= tables.ports) | (op.ring.ring >= tables.rings_per_port)
     partition = op.partition >= tables.partitions
     limits = op.limits.pool >= len(params.pools)

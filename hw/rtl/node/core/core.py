@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params.params import Params
+from hw.params.protocol import SLICE_BITS
 from hw.params.toeplitz import diagonal_bits
 from hw.rtl.layouts import cam_event_layout, frame_bits
 from hw.rtl.node.core import allocation, blocks, control, internal, parked, sessions, streaming
@@ -38,6 +39,8 @@ class Core(wiring.Component):
 
     Interface
     ---------
+    number : In
+        Of the slice: what its handles carry. Constant.
     diagonals : In
         Hash matrices of the CAM; change them before reset.
     ready : Out(1)
@@ -119,6 +122,7 @@ class Core(wiring.Component):
         self._params = params
         super().__init__(
             {
+                "number": In(SLICE_BITS),
                 "diagonals": In(data.ArrayLayout(diagonal_bits(params), params.cam.banks)),
                 "ready": Out(1),
                 "operations": In(stream.Signature(operation_layout(params))),
@@ -147,6 +151,7 @@ class Core(wiring.Component):
         e = Emission(m, t, verdicts=self.verdicts, log=self.log, messages=self.messages)
         taken = self.operations.payload
         m.d.comb += [
+            t.number.eq(self.number),
             t.cam.diagonals.eq(self.diagonals),
             self.ready.eq(Cat(t.cam.requests.ready, t.frames_ready, *(part.ready for part in t.parts)).all()),
             self.discards.valid.eq(t.discard),

@@ -166,7 +166,7 @@ class Emission:
             handle.epoch.eq(self._t.epoch),
             handle.generation.eq(generation),
             handle.frame.eq(frame),
-            handle.slice.eq(0),
+            handle.slice.eq(self._t.number),
             handle.node.eq(0),
             self._verdict.named.eq(1),
         ]

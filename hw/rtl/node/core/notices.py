@@ -90,6 +90,7 @@ class Notices:
                 message.kind.eq(MessageKind.EVENT),
                 message.fate.eq(told.fate),
                 Cat(message.key, message.model[:model_bits], message.partition[:partition_bits]).eq(content.tag),
+                message.handle.slice.eq(t.number),
                 message.handle.frame.eq(told.frame),
                 message.handle.generation.eq(told.generation),
                 message.handle.epoch.eq(t.epoch),

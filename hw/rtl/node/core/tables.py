@@ -7,7 +7,7 @@ from amaranth.utils import bits_for, exact_log2
 
 from hw.params import crc32c
 from hw.params.params import Params
-from hw.params.protocol import STATUS_BITS, Status
+from hw.params.protocol import SLICE_BITS, STATUS_BITS, Status
 from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core.guards import first
@@ -86,6 +86,7 @@ class Tables:
             self.parking,
         )
 
+        self.number = Signal(SLICE_BITS)
         self.epoch = Signal(64)
         self.rings = Signal(data.ArrayLayout(ring_row_layout(params), params.rings))
         self.models = Signal(data.ArrayLayout(2, tables.models))

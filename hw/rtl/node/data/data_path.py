@@ -12,6 +12,11 @@ from hw.rtl.node.data.turns import Turns
 from hw.rtl.node.data.write_path import WritePath
 
 
+def memory_channel(params: Params) -> wiring.Signature:
+    """Return the signature of a memory channel, from the data path's view."""
+    return axi4(axi4_write(**write_widths(params)), axi4_read(**read_widths(params)))
+
+
 class DataPath(wiring.Component):
     """Write path and read path, as the manager of C AXI4 channels.
 
@@ -47,7 +52,6 @@ class DataPath(wiring.Component):
         self._params = params
         self._write, self._read = WritePath(params), ReadPath(params)
         write, read = self._write.signature.members, self._read.signature.members
-        memory = axi4(axi4_write(**write_widths(params)), axi4_read(**read_widths(params)))
         super().__init__(
             {
                 "segments": write["segments"],
@@ -57,7 +61,7 @@ class DataPath(wiring.Component):
                 "reads": read["reads"],
                 "beats_out": read["beats"],
                 "done": read["done"],
-                "memory": Out(memory).array(params.memory.channels),
+                "memory": Out(memory_channel(params)).array(params.memory.channels),
             }
         )
 

@@ -53,10 +53,16 @@ class Port(wiring.Component):
         Rings that the requester has lost; all of them when the port is lost.
     renewed : In(1)
         The other end of the link is reset: by itself, which is a loss of the port, or because the port is `down`.
+    heard : In(1)
+        The requester has said something, if not to this port.
+    lose : In(1)
+        The port is lost, for a reason of somebody else. Means nothing while it is `down`.
     lost : Out(1)
         The port is lost, in this cycle.
     down : Out(1)
         The port has been lost: both ends of the link are to be reset as long as this is high.
+    rested : Out(1)
+        It is, and at rest: it works again once it is `renewed`.
     refused : Out(1)
         A command has expired, for one cycle: answered UNAVAILABLE, here.
     moving : Out(1)
@@ -110,8 +116,11 @@ class Port(wiring.Component):
                 "stays": In(1),
                 "may_resume": Out(1),
                 "renewed": In(1),
+                "heard": In(1),
+                "lose": In(1),
                 "lost": Out(1),
                 "down": Out(1),
+                "rested": Out(1),
                 "refused": Out(1),
                 "moving": Out(1),
                 "drain": In(1),
@@ -205,14 +214,15 @@ class Port(wiring.Component):
             loss.asked.valid.eq(message.valid & lost),
             loss.asked.payload.eq(message.payload.ring),
             message.ready.eq(loss.asked.ready | ~lost),
-            watch.heard.eq(self.link.to_node.valid),
+            watch.heard.eq(self.link.to_node.valid | self.heard),
             watch.waiting.eq(message.valid | self.drain),
             watch.down.eq(self.down),
-            loss.silent.eq(watch.silent),
+            loss.silent.eq(watch.silent | self.lose),
             loss.renewed.eq(self.renewed),
             loss.hold.eq(self.drain),
             self.lost.eq(loss.lost),
             self.down.eq(loss.down),
+            self.rested.eq(loss.renew),
         ]
         wiring.connect(m, loss.losses, wiring.flipped(self.losses))
 
