@@ -80,19 +80,21 @@ def play(
     disturb: Disturb | None = None,
     *,
     held_up: Container[int] = (),
+    number: int = 0,
 ) -> World:
     """The bench's traffic, or a script, in the Amaranth simulator: slower, but without a compiler.
 
-    The ports in `held_up` have no place for READs that were parked.
+    The ports in `held_up` have no place for READs that were parked. `number` is that of the slice in its node.
     """
     dut = Core(params)
     operations, verdicts, log, notices = (
         Codec(describe(layout))
         for layout in (operation_layout(params), verdict_layout(), log_layout(), notices_layout(params))
     )
-    world = World(params, seed, operations, script)
+    world = World(params, seed, operations, script, number=number)
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        ctx.set(dut.number, number)
         ctx.set(dut.diagonals, diagonals(params))
         ctx.set(dut.verdicts.ready, 1)
         ctx.set(dut.log.ready, 1)

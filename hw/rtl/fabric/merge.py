@@ -29,8 +29,8 @@ class Merge(wiring.Component):
 
     Ordering and stalls
     -------------------
-    In order for each slice. Slices that have a packet take turns. Once the first flit of a packet is offered, all others
-    wait for its last: a slice that stops within a packet stops them, too.
+    In order for each slice. Slices that have a packet take turns. Once the first flit of a packet is offered, all other
+    packets wait for its last: a slice that stops within one stops them, too.
 
     Reset and errors
     ----------------

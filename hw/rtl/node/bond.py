@@ -44,8 +44,8 @@ class Bond(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets whether the requester was being reset. A slice that comes out of its restart finds its ports lost, until
-    the requester has been reset.
+    Reset forgets whether the requester was being reset. A slice that comes out of its restart finds its ports lost,
+    until the requester has been reset.
 
     Invariants and counters
     -----------------------

@@ -49,12 +49,12 @@ class Node(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Those of each slice, for what is sent to it; nothing between slices. They share links as `Fan` says, and nothing else.
+    Those of each slice, for what is sent to it; nothing between slices. They share links as `Fan` says, and no more.
 
     Reset and errors
     ----------------
-    A port that one slice has lost is lost at all of them, as `Bond` says. The restart of a slice is the loss of all ports
-    at the others: these keep their sealed blocks, and what is not sealed is lost with its rings.
+    A port that one slice has lost is lost at all of them, as `Bond` says. The restart of a slice is the loss of all
+    ports at the others: these keep their sealed blocks, and what is not sealed is lost with its rings.
 
     Invariants
     ----------

@@ -28,7 +28,7 @@ class Follower:
     """Executes a core's log on the specification.
 
     `expect` is called with each verdict that is owed, in the order in which the core owes them; `heard` with all
-    outputs of the specification.
+    outputs of the specification. `number` is that of the slice in its node.
     """
 
     def __init__(
@@ -36,8 +36,10 @@ class Follower:
         params: Params,
         expect: Callable[[Verdict], None],
         heard: Callable[[list[Completion | Message]], None],
+        *,
+        number: int = 0,
     ) -> None:
-        self.slice = Slice(params)
+        self.slice = Slice(params, index=number)
         self.commands: dict[tuple[RingId, int], Command] = {}
         self.entries = 0
         self._expect = expect

@@ -90,10 +90,12 @@ class World:
     the log so far.
     """
 
-    def __init__(self, params: Params, seed: int, operations: Codec, script: Moves | None = None) -> None:
+    def __init__(
+        self, params: Params, seed: int, operations: Codec, script: Moves | None = None, *, number: int = 0
+    ) -> None:
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.traffic: Moves = script or Traffic(params, seed, without=NOT_OURS)
-        self.follower = Follower(params, self._owe, self._heard)
+        self.follower = Follower(params, self._owe, self._heard, number=number)
         self.told_of: Counter[str] = Counter()
         self.order: list[Operation] = []
         self._random = Random(f"{seed}/world")

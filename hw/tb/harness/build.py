@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -30,6 +30,9 @@ HERE = Path(__file__).resolve().parent
 HW = HERE.parent.parent
 BUNDLES = ("axi", "hbm", "host", "issued", "link", "log", "memory")
 """Bundles of ports that models have, if the top has them: one, or an array whose name may have an `s` more."""
+
+MODELS = {"node": "slice"}
+"""Tops with the models of another: what differs is how many of them there are."""
 
 
 @cache
@@ -60,11 +63,11 @@ def locked(directory: Path) -> Iterator[None]:
 def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
     """Return the library of a top with its models; builds it unless one of equal content is there.
 
-    The models are those of the file with the top's name. Raises CheckError with the end of the compiler's output, or
-    that there is none.
+    The models are those of the file with the top's name, unless `MODELS` says another. Raises CheckError with the end
+    of the compiler's output, or that there is none.
     """
     verilator = find_verilator()
-    sources = [HERE / "simulation.cpp", HERE / f"{emission.name}.cpp"]
+    sources = [HERE / "simulation.cpp", HERE / f"{MODELS.get(emission.name, emission.name)}.cpp"]
     models = [file.read_text() for file in [*sorted(HERE.glob("*.h")), *sources]]
     header = describe_ports(params, emission, waves=waves)
     tools = f"{verilator.program} {verilator.program.stat().st_mtime_ns} {FLAGS}"
@@ -110,10 +113,11 @@ def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
         "WAVES": int(waves),
         "UNITS": len(bundles["axi"]),
         "PORTS": params.tables.ports,
-        "CHANNELS": params.memory.channels,
+        "SLICES": len(bundles["log"]),
+        "CHANNELS": len(bundles["memory"]),
         "BEAT_BYTES": params.memory.beat_bytes,
         "SEGMENT_BYTES": params.memory.segment_bytes,
-        "LOG_BITS": emission.ports["log__payload"]["width"],
+        "LOG_BITS": emission.ports[bundles["log"][0]["payload"]]["width"],
     }
     if bundles["issued"]:
         numbers["ISSUED_BITS"] = emission.ports[bundles["issued"][0]["payload"]]["width"]
@@ -125,7 +129,24 @@ def describe_ports(params: Params, emission: Emission, *, waves: bool) -> str:
     for name, members in bundles.items():
         if members:
             lines += _accessors(name, members)
+    modelled = {port for each in bundles.values() for members in each for port in members.values()}
+    lines += _tie_off(port for port in emission.ports if port not in modelled and _is_input(emission, port))
     return "\n".join(lines) + "\n"
+
+
+def _is_input(emission: Emission, port: str) -> bool:
+    """Return whether a port is an input, and has bits."""
+    return emission.ports[port]["direction"] == "in" and emission.ports[port]["width"] > 0
+
+
+def _tie_off(inputs: Iterable[str]) -> list[str]:
+    """Return the function that gives every input of the top that no bundle has its value for want of another: 0."""
+    return [
+        "inline void tie_off(Vtop& top) {",
+        "    (void)top;",
+        *(f"    top.{_verilated(name)} = 0;" for name in inputs),
+        "}",
+    ]
 
 
 def _describe_flits(params: Params, flit: dict[str, Any]) -> list[str]:
@@ -154,9 +175,14 @@ def _bundles(name: str, emission: Emission) -> list[dict[str, str]]:
     return [bundles[number] for number in sorted(bundles)]
 
 
+def _verilated(port: str) -> str:
+    """Return the name that a port has in Verilator's model."""
+    return port.replace("__", "___05F")
+
+
 def _accessors(name: str, bundles: list[dict[str, str]]) -> list[str]:
     """Return a structure of references to the ports of a bundle, and the function that makes it of a top."""
-    ports = [{member: port.replace("__", "___05F") for member, port in bundle.items()} for bundle in bundles]
+    ports = [{member: _verilated(port) for member, port in bundle.items()} for bundle in bundles]
     kind = f"{name.capitalize()}Ports"
     lines = [f"struct {kind} {{"]
     lines += [f"    decltype(Vtop::{port}) {member};" for member, port in ports[0].items()]

@@ -1,4 +1,4 @@
-"""The compiled slice from Python, with requesters' ends at its links."""
+"""The compiled slice, or node, from Python, with requesters' ends at its links."""
 
 import ctypes
 from dataclasses import asdict, dataclass
@@ -8,6 +8,7 @@ from hw.params import InputError, Params
 from hw.rtl.emit import Emission
 from hw.rtl.fabric import Channel
 from hw.rtl.fabric.layouts import to_node_buffers
+from hw.rtl.node.node import Node
 from hw.rtl.node.slice import Slice
 from hw.tb.harness.build import emit_top
 from hw.tb.harness.simulation import HANDLE, NUMBER, POINTER, U64, Memory, Simulation
@@ -28,9 +29,11 @@ class Links:
 
 
 class Harness(Simulation):
-    """A slice with memory, requesters and software around it, reset and in its first cycle.
+    """A slice with memory, requesters and software around it, reset and in its first cycle; of several, a node.
 
-    - `emission`: the slice, if it is not `Slice(params)`: a mutant.
+    Memory channels, units of registers and order logs of a node are numbered as in `Node`.
+
+    - `emission`: the top, if it is not `Slice(params)` or `Node(params)`: a mutant.
     - Everything else is as in `Simulation`.
     """
 
@@ -56,8 +59,9 @@ class Harness(Simulation):
         waves: Path | None = None,
         emission: Emission | None = None,
     ):
-        emission = emission or emit_top(Slice, "slice", params)
-        super().__init__(params, emission, seed=seed, targets={"memory": params.memory.channels}, waves=waves)
+        slices = params.node.slices
+        emission = emission or (emit_top(Slice, "slice", params) if slices == 1 else emit_top(Node, "node", params))
+        super().__init__(params, emission, seed=seed, targets={"memory": slices * params.memory.channels}, waves=waves)
         self._sent = to_node_buffers(params)
         self.flit_bytes = -(-emission.ports["links__0__to_node__flit"]["width"] // 8)
         """Bytes of a flit; the header is in the low bits of the first."""

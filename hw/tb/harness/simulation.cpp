@@ -21,12 +21,14 @@ API std::uint64_t harness_run_until_interrupt(Simulation* harness, std::uint64_t
 }
 
 // What has come; it stays where it is until it is cleared.
-API const std::uint8_t* harness_log(const Simulation* harness, std::uint64_t* size) {
-    *size = harness->log.entries.size();
-    return harness->log.entries.data();
+API const std::uint8_t* harness_log(const Simulation* harness, unsigned slice, std::uint64_t* size) {
+    *size = harness->logs[slice].entries.size();
+    return harness->logs[slice].entries.data();
 }
-API void harness_clear_log(Simulation* harness) { harness->log.entries.clear(); }
-API void harness_set_log(Simulation* harness, double willing) { harness->log.behave(willing); }
+API void harness_clear_log(Simulation* harness, unsigned slice) { harness->logs[slice].entries.clear(); }
+API void harness_set_log(Simulation* harness, double willing) {
+    for (LogSink& log : harness->logs) log.behave(willing);
+}
 
 // The response, or -1 if there was none after so many cycles.
 API int harness_write_register(Simulation* harness, unsigned unit, std::uint32_t offset, std::uint32_t value,

@@ -26,7 +26,7 @@ protected:
 
 public:
     std::vector<RegisterMaster> masters;
-    LogSink log;
+    std::vector<LogSink> logs;  // one a slice
     std::vector<Pages> pages;
     std::vector<Target<MemoryPorts, Pages>> memory;
     std::vector<AnyTarget*> targets;  // those of memory first
@@ -60,7 +60,7 @@ public:
     }
 
     std::uint32_t irq() const { return top_->irq; }
-    bool restarting() const { return top_->restarting; }
+    bool restarting() const { return top_->restarting; }  // any slice
 
     void open_waves(const char* path) {
 #if WAVES
@@ -76,17 +76,19 @@ public:
 
 protected:
     explicit Simulation(std::uint64_t seed)
-        : top_(make(context_, seed)), seeds_(seed), log(log_ports(*top_), ~seed) {
+        : top_(make(context_, seed)), seeds_(seed) {
+        for (unsigned i = 0; i < SLICES; ++i) logs.emplace_back(log_ports(*top_, i), ~seed + i);
         for (unsigned i = 0; i < UNITS; ++i) masters.emplace_back(axi_ports(*top_, i), i);
     }
 
-    // What a top has beside that, before and after the design has settled in a cycle; `held`: the slice restarts.
+    // What a top has beside that, before and after the design has settled in a cycle; `held`: a slice restarts.
     virtual void drive(bool held) = 0;
     virtual void sample(bool held) = 0;
 
     // Ends the construction: memory, then a reset.
     void begin() {
         static constexpr unsigned RESET_CYCLES = 2;
+        tie_off(*top_);
         pages.resize(CHANNELS);
         memory.reserve(CHANNELS);
         for (unsigned i = 0; i < CHANNELS; ++i)
@@ -117,12 +119,12 @@ private:
         drive(held);
         for (auto& channel : memory) channel.drive(cycle);
         for (RegisterMaster& master : masters) master.drive();
-        log.drive();
+        for (LogSink& log : logs) log.drive();
         top_->eval();
         sample(held);
         for (auto& channel : memory) channel.sample(cycle);
         for (RegisterMaster& master : masters) master.sample();
-        log.sample(cycle, held);
+        for (unsigned i = 0; i < SLICES; ++i) logs[i].sample(cycle, top_->restarting >> i & 1);
         dump(2 * cycle);
         rise();
         ++cycle;

@@ -11,6 +11,7 @@ from hw.params import InputError, Params
 from hw.params.dram import MemoryChannel
 from hw.params.striping import Striping
 from hw.rtl.emit import Emission
+from hw.rtl.node.layouts import log_layout
 from hw.tb.harness.build import build_library
 from hw.tb.harness.dram import CDramStatistics, DramStatistics, settings
 from hw.tb.scoreboard import CheckError
@@ -112,7 +113,7 @@ class Simulation:
             first += count
         self._units = emission.ports["irq"]["width"]
         self._channel_bytes = Striping(params).channel_bytes
-        self.log_bytes = -(-emission.ports["log__payload"]["width"] // 8)
+        self.log_bytes = -(-log_layout().size // 8)
         """Bytes of an entry of the order log, a packed `log_layout()`."""
         self._library = _load(build_library(params, emission, waves=waves is not None))
         _declare(self._library, self._API)
@@ -190,9 +191,9 @@ class Simulation:
         """Run the clock alone, no model taking part: for measurements, after which nothing else can be run."""
         self._library.harness_idle(self._harness, cycles)
 
-    def log(self) -> bytes:
-        """Return the entries of the order log since the last call, `STAMP_BYTES` of cycle before each."""
-        return self._take("log")
+    def log(self, slice_: int = 0) -> bytes:
+        """Return the entries of a slice's order log since the last call, `STAMP_BYTES` of cycle before each."""
+        return self._take("log", slice_)
 
     def write_register(self, offset: int, value: int, strobe: int = 15, *, unit: int = 0) -> int:
         """Write the bytes of a register that have a strobe; return BRESP. Raises HarnessError if there is none."""
@@ -358,8 +359,8 @@ _COMMON: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "idle": (None, (HANDLE, U64)),
     "run": (U64, (HANDLE, U64)),
     "run_until_interrupt": (U64, (HANDLE, U64)),
-    "log": (POINTER, (HANDLE, POINTER)),
-    "clear_log": (None, (HANDLE,)),
+    "log": (POINTER, (HANDLE, NUMBER, POINTER)),
+    "clear_log": (None, (HANDLE, NUMBER)),
     "set_log": (None, (HANDLE, ctypes.c_double)),
     "write_register": (ctypes.c_int, (HANDLE, NUMBER, U32, U32, NUMBER, U64)),
     "read_register": (ctypes.c_int, (HANDLE, NUMBER, U32, POINTER, U64)),

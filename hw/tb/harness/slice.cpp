@@ -1,4 +1,4 @@
-// The slice, with requesters' ends at its links.
+// A slice, or a node of several, with requesters' ends at its links.
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,6 @@ public:
 
     explicit SliceSimulation(std::uint64_t seed) : Simulation(seed) {
         for (unsigned i = 0; i < PORTS; ++i) links.emplace_back(link_ports(*top_, i), i, seeds_());
-        top_->renewed = 0;
         begin();
     }
 

@@ -1,7 +1,7 @@
 """The world around a slice that is compiled: many cycles a call."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import NamedTuple
 
@@ -80,7 +80,8 @@ class CompiledWorld:
     - `world`: what is sent, and what is expected: the seed's traffic, other traffic, or a script.
     - `stocks`: how often what is in use was compared after a loss.
     - `limits`: how long each part of a command's life may take.
-    - `harness`: the slice. Its order log is always taken: an answer never comes before its entry.
+    - `harness`: the slice, or a view of it; `number` is that in its node. Its order log is always taken: an answer
+      never comes before its entry.
     """
 
     def __init__(
@@ -92,9 +93,11 @@ class CompiledWorld:
         links: Links | None = None,
         emission: Emission | None = None,
         script: Moves | None = None,
+        harness: Harness | None = None,
+        number: int = 0,
     ) -> None:
-        self.harness = Harness(params, seed=seed, memory=memory, links=links, emission=emission)
-        self.world = World(params, seed, script=script, happen=self._happen)
+        self.harness = harness or Harness(params, seed=seed, memory=memory, links=links, emission=emission)
+        self.world = World(params, seed, script=script, happen=self._happen, number=number)
         self.world.around = Surroundings.of(params, self.harness.memory, self.harness.links)
         self.limits = bounds(params, self.world.around)
         self._params = params
@@ -116,6 +119,11 @@ class CompiledWorld:
 
         What the traffic has to say may be over before.
         """
+        for done in self.steps(commands):
+            progress(done)
+
+    def steps(self, commands: int) -> Iterator[int]:
+        """The same, in between with a word of how many have been sent."""
         world = self.world
         self._await_ready()
         asked = waited = 0
@@ -126,7 +134,7 @@ class CompiledWorld:
             if waited > PATIENCE:
                 raise CheckError(f"the slice has taken nothing for {waited:,} cycles")
             asked = world.commands
-            progress(min(asked, commands))
+            yield min(asked, commands)
         self._finish()
 
     def lose_ports(self, moments: int) -> list[Loss]:

@@ -80,11 +80,12 @@ class World:
         *,
         script: Moves | None = None,
         happen: Callable[[Fault], None] = lambda fault: None,
+        number: int = 0,
     ) -> None:
         self.params = params
         self.packets = Packets(params)
         self.traffic: Moves = script or Traffic(params, seed, without=NOT_OURS)
-        self.follower = Follower(params, self._owe, self._heard)
+        self.follower = Follower(params, self._owe, self._heard, number=number)
         self.statuses: Counter[tuple[str, Status]] = Counter()
         self.coverage = Coverage(self.follower.slice.core)
         self.log: list[Operation] = []

@@ -120,6 +120,7 @@ def _judge(
         verdict.handle.epoch.eq(Mux(named, t.epoch, 0)),
         verdict.handle.generation.eq(Mux(named, row.generation, 0)),
         verdict.handle.frame.eq(Mux(named, index, 0)),
+        verdict.handle.slice.eq(Mux(named, t.number, 0)),
         verdict.pinned.eq(pinned),
         verdict.slot.slot.eq(Mux(pinned, t.pins.free_slot, 0)),
         verdict.slot.generation.eq(Mux(pinned, t.pins.free_generation, 0)),
