@@ -12,6 +12,7 @@ from hw.params import PRESETS, TINY, KvnodeError, load_params
 from hw.rtl import emit as emit_module
 from hw.rtl.blocks import BLOCKS
 from hw.rtl.emit import describe, emit, run_yosys
+from hw.rtl.node.node import Node
 from hw.tb.structure import combinational_inputs
 from hw.tb.verilator import find_verilator
 
@@ -33,6 +34,8 @@ class Leaky(wiring.Component):
 
 def everyday(block: str, preset: str) -> bool:
     """Whether a block is small enough in a preset."""
+    if block == "node":
+        return False
     return preset == "TINY" or block not in {"data", "core", "requester", "slice", "system"}
 
 
@@ -49,14 +52,20 @@ def test_verilator_lint_is_silent(tmp_path: Path, block: str, preset: str) -> No
     assert find_verilator().lint(WAIVERS, verilog) == ""
 
 
+@pytest.mark.nightly
+def test_lint_is_silent_of_several_slices_too(tmp_path: Path) -> None:
+    verilog, _ = emit(Node(load_params(None, ["preset=TINY", "node.slices=2"])), "node").write(tmp_path)
+    assert find_verilator().lint(WAIVERS, verilog) == ""
+
+
 def test_lint_speaks_up(tmp_path: Path) -> None:
     source = tmp_path / "top.v"
     source.write_text("module top(input [3:0] a, output [2:0] b); assign b = a; endmodule\n")
     assert "WIDTHTRUNC" in find_verilator().lint(WAIVERS, source)
 
 
-PARTS = [pytest.param(block, marks=pytest.mark.nightly if block == "system" else ()) for block in BLOCKS]
-"""A system takes long, and has nothing of its own."""
+PARTS = [pytest.param(block, marks=pytest.mark.nightly if block in ("node", "system") else ()) for block in BLOCKS]
+"""Nodes and systems take long, and have nothing of their own."""
 
 
 @pytest.mark.parametrize("block", PARTS)

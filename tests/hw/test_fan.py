@@ -14,6 +14,7 @@ from hw.rtl.fabric import Channel, Fan, fan, merge
 from hw.rtl.fabric.layouts import flit_layout, from_node_buffers, to_node_buffers
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from hw.tb.structure import combinational_inputs
 from tests.hw.simulate import Restart, simulate
 
 CYCLES = 800
@@ -324,6 +325,11 @@ def test_a_requester_that_cannot_speak_counts_as_heard() -> None:
     assert heard[0]
     assert all(heard[4:40])
     assert not any(heard[44:])
+
+
+def test_valid_never_waits_for_ready() -> None:
+    for outputs in ("*__valid", "*__payload"):
+        assert combinational_inputs(merge.Merge(params_of(2)), outputs, "*__ready") == []
 
 
 MUTANTS: dict[str, tuple[Any, Any, str, str]] = {

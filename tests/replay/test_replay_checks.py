@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from hw.params import InputError
 from hw.params.commands import Alloc, Command, Completion, Event, Lookup, Read, Unpin
 from hw.params.params import Params
 from hw.params.protocol import RingId, Status
+from scripts.replay.backends import make_transport
 from scripts.replay.checks import failed_checks
 from scripts.replay.run import Replay
 from scripts.replay.tally import Tally
@@ -163,3 +165,8 @@ def test_a_leaked_pin_is_noticed() -> None:
     params = params_of("replay.in_flight=1")
     failed = failed_checks(replay_of(TRACE, params, Forgetful(params)))
     assert "5 entries are left in the table of pins" in failed
+
+
+def test_a_node_of_several_slices_is_not_replayed_as_one() -> None:
+    with pytest.raises(InputError, match=r"node\.slices = 2"):
+        make_transport("spec", params_of("node.slices=2"))
