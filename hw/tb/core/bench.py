@@ -35,6 +35,7 @@ class CoreBench(Bench):
         self.messages = StreamMonitor(self, "messages")
         self.messages.listeners.append(self.world.told)
         self.finished = self.add_scoreboard(Scoreboard("world"))
+        dut.number.value = 0
         dut.diagonals.value = self.codec("diagonals").pack(diagonals(params))
         dut.may_resume.value = (1 << params.tables.ports) - 1
 

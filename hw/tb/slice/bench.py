@@ -39,7 +39,8 @@ class SliceBench(Bench):
         self.links = [LinkEnd(self, self.params, port, idle, backpressure) for port in range(self.params.tables.ports)]
         for link in self.links:
             link.listeners.append(self.world.received)
-        dut.renewed.value = 0
+        for alone in (dut.number, dut.renewed, dut.heard, dut.lose):
+            alone.value = 0
         self.master = RegisterMaster(self)
         self._ended = False
         self._status: Any = None
