@@ -56,25 +56,27 @@ def figures(*, cycles: int, seed: int) -> list[Figure]:
 
 
 def _params() -> Params:
+    """A node with little more than a data path: tables decide nothing here, and make it long to compile."""
     return load_params(
         None,
         [
-            "preset=DEFAULT",
+            "preset=TINY",
             f"node.slices={SLICES}",
+            "memory.segment_bytes=4096",
+            "memory.beat_bytes=64",
             f"memory.channels={CHANNELS}",
             f"memory.latency_cycles={LATENCY}",
+            "memory.waiting_reads=32",
+            "link.commands=16",
+            "link.answers=64",
+            "link.response_flits=16",
+            "link.data_flits=64",
             f"tables.ports={PORTS}",
-            "pools.0.frame_bytes=32768",
-            "pools.0.frames=16",
-            "tables.partitions=2",
-            "tables.models=2",
-            "tables.rings_per_port=2",
-            "tables.sessions=16",
-            "tables.pins_per_ring=16",
-            "tables.parked_reads=4",
-            "tables.fences=2",
+            f"pools.0.frame_bytes={SEGMENTS * 4096}",
+            f"pools.0.frames={BLOCKS}",
+            "cam.sets=4",
+            "tables.sessions=8",
             "tables.scan_frames=4",
-            "tables.victims=4",
         ],
     )
 

@@ -9,8 +9,11 @@ from hw.params import commands as c
 from hw.params import load_params
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, Status
+from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel
-from hw.rtl.node.core import control, core, emission, notices, streaming
+from hw.rtl.node.core import control, core, notices, streaming
+from hw.rtl.node.core import emission as emissions
+from hw.rtl.node.node import Node
 from hw.tb.core.world import Script, Story
 from hw.tb.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
@@ -28,15 +31,16 @@ FIRST, SECOND = RingId(0, 0), RingId(1, 0)
 STEP = 50
 
 
-def params_of(slices: int = 2) -> Params:
-    return load_params(None, ["preset=TINY", f"node.slices={slices}"])
+def params_of() -> Params:
+    """Two of the smallest slices, in which a command that waits holds up those behind it for no longer than a while."""
+    return load_params(None, ["preset=TINY", "node.slices=2", "tables.park_cycles=150", "tables.fence_cycles=400"])
 
 
-def follow(seed: int, commands: int, emission: Any = None) -> None:
+def follow(seed: int, commands: int) -> None:
     """Worlds around a node in a hurry, and around one with everything late."""
     print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_node.py")
     for i, around in enumerate(({}, {"memory": LATE, "links": SLOW})):
-        node = NodeWorlds(params_of(), seed + 2 * i, emission=emission, **around)
+        node = NodeWorlds(params_of(), seed + 2 * i, **around)
         node.play(commands)
         node.harness.close()
         for world in node.worlds:
@@ -75,14 +79,14 @@ def test_a_handle_is_one_of_its_slice() -> None:
 
 
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
-    "handles of ALLOC": (core, emission.Emission, "handle.slice.eq(self._t.number)", "handle.slice.eq(0)"),
+    "handles of ALLOC": (core, emissions.Emission, "handle.slice.eq(self._t.number)", "handle.slice.eq(0)"),
     "handles of LOOKUP": (
         streaming,
         streaming._judge,
         "verdict.handle.slice.eq(Mux(named, t.number, 0))",
         "verdict.handle.slice.eq(0)",
     ),
-    "handles of EVENT": (emission, notices.Notices, "message.handle.slice.eq(t.number)", "message.handle.slice.eq(0)"),
+    "handles of EVENT": (emissions, notices.Notices, "message.handle.slice.eq(t.number)", "message.handle.slice.eq(0)"),
     "handles that are taken": (control, control.malformed, "op.handle.slice != t.number", "op.handle.slice != 0"),
 }
 
@@ -99,7 +103,7 @@ def test_a_core_without_its_number_is_found(name: str, monkeypatch: pytest.Monke
 class Pair:
     """A node with software at each of its slices."""
 
-    def __init__(self, emission: Any = None) -> None:
+    def __init__(self, emission: Emission | None = None) -> None:
         self.params = params_of()
         self.node = Harness(self.params, emission=emission)
         self.slices = [Software(view, self.params) for view in views(self.node, self.params)]
@@ -164,8 +168,11 @@ class Pair:
 
 
 def silent(pair: Pair) -> None:
-    """A requester falls silent."""
+    """A requester falls silent, in the middle of what both slices send it."""
     handles = pair.stored()
+    for software, handle in zip(pair.slices, handles, strict=True):
+        software.send(FIRST, c.Read(handle, 0, 1))
+    pair.node.run(STEP // 2)
     pair.node.fall_silent(FIRST.port)
     pair.until(lambda: pair.node.down(FIRST.port), "the port is lost")
     assert not pair.node.down(SECOND.port)
@@ -174,6 +181,7 @@ def silent(pair: Pair) -> None:
     for number, handle in enumerate(handles):
         pair.until(lambda: not pair.level(number, "sessions_used"), "nothing is left")  # noqa: B023 (called here)
         pair.check(number, handle)
+        assert pair.slices[number].ask(FIRST, c.Read(handle, 0, 1)).status is Status.OK
 
 
 def restarted(pair: Pair) -> None:
@@ -205,9 +213,11 @@ def a_ring_is_lost(pair: Pair) -> None:
 def one_slice_alone(pair: Pair) -> None:
     """A requester talks to one slice for long: the other does not find it silent."""
     handles = pair.stored()
+    assert STEP < pair.params.link.heartbeat_cycles, "there are no heartbeats, which every slice gets"
     for _ in range(3 * pair.params.link.silence_cycles // STEP):
-        for ring in (FIRST, SECOND):
-            assert pair.slices[0].ask(ring, c.Read(handles[0], 0, 1)).status is Status.OK
+        replies = [pair.slices[0].send(ring, c.Read(handles[0], 0, 1)) for ring in (FIRST, SECOND)]
+        pair.run(STEP)
+    pair.until(lambda: all(reply.ended for reply in replies), "the last READs end")
     if any(pair.node.down(port) for port in range(2)):
         raise CheckError("a port is lost whose requester was heard")
 
@@ -219,3 +229,19 @@ STORIES = (silent, restarted, a_ring_is_lost, one_slice_alone)
 @pytest.mark.parametrize("story", STORIES)
 def test_what_ends_at_one_slice_ends_as_it_should_at_the_other(story: Callable[[Pair], None]) -> None:
     story(Pair())
+
+
+NODE_MUTANTS: dict[str, tuple[Callable[[Pair], None], str, str]] = {
+    "a loss is told to nobody else": (silent, "slice_.lose[p].eq(bond.lose[s]),", ""),
+    "credits survive a reset": (silent, "reset(fan)", "fan"),
+    "only one slice hears the requester": (one_slice_alone, "slice_.heard[p].eq(fan.heard),", ""),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", NODE_MUTANTS)
+def test_a_node_that_does_not_hold_together_is_found(name: str) -> None:
+    story, good, bad = NODE_MUTANTS[name]
+    emission = emit(mutate(Node, good, bad)(params_of()), "node")
+    with pytest.raises((AssertionError, CheckError)):
+        story(Pair(emission))
