@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from hw.params import commands as c
-from hw.params import load_params
-from hw.params.params import Params
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, RingId, Status
 from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel
@@ -17,7 +15,7 @@ from hw.rtl.node.node import Node
 from hw.tb.core.world import Script, Story
 from hw.tb.harness import Harness, Links, Memory
 from hw.tb.mutate import mutate
-from hw.tb.node.compiled import NodeWorlds
+from hw.tb.node.compiled import NodeWorlds, small_node
 from hw.tb.node.one_slice import views
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.orders import REGISTER_MAP
@@ -31,16 +29,11 @@ FIRST, SECOND = RingId(0, 0), RingId(1, 0)
 STEP = 50
 
 
-def params_of() -> Params:
-    """Two of the smallest slices, in which a command that waits holds up those behind it for no longer than a while."""
-    return load_params(None, ["preset=TINY", "node.slices=2", "tables.park_cycles=150", "tables.fence_cycles=400"])
-
-
 def follow(seed: int, commands: int) -> None:
     """Worlds around a node in a hurry, and around one with everything late."""
     print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_node.py")
     for i, around in enumerate(({}, {"memory": LATE, "links": SLOW})):
-        node = NodeWorlds(params_of(), seed + 2 * i, **around)
+        node = NodeWorlds(small_node(), seed + 2 * i, **around)
         node.play(commands)
         node.harness.close()
         for world in node.worlds:
@@ -104,7 +97,7 @@ class Pair:
     """A node with software at each of its slices."""
 
     def __init__(self, emission: Emission | None = None) -> None:
-        self.params = params_of()
+        self.params = small_node()
         self.node = Harness(self.params, emission=emission)
         self.slices = [Software(view, self.params) for view in views(self.node, self.params)]
         for software in self.slices:
@@ -242,6 +235,6 @@ NODE_MUTANTS: dict[str, tuple[Callable[[Pair], None], str, str]] = {
 @pytest.mark.parametrize("name", NODE_MUTANTS)
 def test_a_node_that_does_not_hold_together_is_found(name: str) -> None:
     story, good, bad = NODE_MUTANTS[name]
-    emission = emit(mutate(Node, good, bad)(params_of()), "node")
+    emission = emit(mutate(Node, good, bad)(small_node()), "node")
     with pytest.raises((AssertionError, CheckError)):
         story(Pair(emission))

@@ -1,5 +1,6 @@
 """The worlds around a compiled node: one for each slice, in the same cycles and over the same links."""
 
+from hw.params import load_params
 from hw.params.params import Params
 from hw.rtl.emit import Emission
 from hw.tb.core.world import NOT_OURS
@@ -8,6 +9,22 @@ from hw.tb.node.one_slice import views
 from hw.tb.slice.compiled import CompiledWorld
 from hw.tb.slice.latency import LANE, Surroundings, bounds
 from pymodel.stimulus.traffic import Traffic
+
+CHANGES = (
+    "preset=TINY",
+    "node.slices=2",
+    "memory.channels=1",
+    "memory.waiting_reads=4",
+    "tables.ports=2",
+    "tables.park_cycles=150",
+    "tables.fence_cycles=400",
+)
+
+
+def small_node() -> Params:
+    """Return two of the smallest slices: each with half as many channels as there are ports, and no long waits."""
+    return load_params(None, CHANGES)
+
 
 SHARED = (*NOT_OURS, "lose_ring")
 """Moves that traffic of one slice cannot make alone: a ring that is lost is lost at all of them."""
