@@ -147,6 +147,13 @@ def test_stories(story: Callable[[], Story]) -> None:
     play(small(), script=SCRIPTS[story](story()))
 
 
+@pytest.mark.parametrize(("good", "bad"), [("~misses | op.last", "1"), ("Mux(misses, Status.OK, refusal)", "refusal")])
+def test_a_miss_that_tells_is_found(monkeypatch: pytest.MonkeyPatch, good: str, bad: str) -> None:
+    monkeypatch.setattr(control, "admit", mutate(control.admit, good, bad))
+    with pytest.raises((CheckError, IllegalOperation)):
+        play(small(), script=Script(nowhere()))
+
+
 def test_ports_are_told_of_all_that_they_could_read() -> None:
     world = play(small(), script=Script(told()))
     expected = {"STORED": 2 * 4 + 2 + 1, "EVICTED": 2, "DAMAGED": 2, "DROPPED": 2, "PARTITION": 2, "MODEL": 2 + 1}
