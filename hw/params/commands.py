@@ -195,10 +195,11 @@ class SetEpoch(Command):
 class Completion:
     """The one answer to a command, matched by ``tag``.
 
-    ``count`` is the number of HITs of a LOOKUP, of segments of a WRITE or READ; ``length`` the bytes of ``data``, which
-    a READ fills and a transport may have put elsewhere. A LOOKUP gives ``statuses``,
-    ``handles`` and ``pins`` for each key it answered (None where there is none); its ``status`` is the reason it
-    stopped: HIT when every key of a run hit, OK at the end of a bitmap, NO_SPACE when the pin table was full.
+    ``count`` is the number of HITs of a LOOKUP, of segments that a WRITE has appended, however it ended, or that a READ
+    has brought; ``length`` the bytes of ``data``, which a READ fills and a transport may have put elsewhere. A LOOKUP
+    gives ``statuses``, ``handles`` and ``pins`` for each key it answered (None where there is none); its ``status`` is
+    the reason it stopped: HIT when every key of a run hit, OK at the end of a bitmap, NO_SPACE when the pin table was
+    full.
     """
 
     ring: RingId

@@ -108,7 +108,8 @@ COMPLETION = Record(doc="An entry of a completion ring, and a result of one key 
 - `slot` of a READ that ended OK or RANGE, without GIVEN: the bytes of its data. Of all else it is 0 without GIVEN, as
   `handle` is without NAMED.
 - `tag`: of the descriptor; 0 in a result.
-- `count`: of LOOKUP, the keys that hit; of WRITE and READ, the segments done if the status is OK, else 0.
+- `count`: of LOOKUP, the keys that hit. Of WRITE, the segments that the node has appended, as it says, whatever the
+  status is. Of READ, the segments if the status is OK, else 0.
 - `items`: of LOOKUP, the results that were written; in a result, the number of its key.
 - `status`: an `hw.params.protocol.Status`.
 - `flags`: NAMED, GIVEN; PHASE is the first thing to look at: 1 in the first round of a ring after it was enabled, then

@@ -17,7 +17,10 @@ from pymodel.spec.state import Frame, Partition, Reading, Ring
 
 
 def look(core: Core, reader: Partition, model: int, key: int) -> tuple[Status, Frame | None]:
-    """One key: own HIT, else a HIT in the public partitions by id, else own PENDING, else MISS."""
+    """One key: own HIT, else a HIT in the public partitions by id, else own PENDING, else MISS.
+
+    NOBODY has stored nothing and may read nothing, so each key of a ring without a partition is a MISS.
+    """
     own = core.find(reader, model, key)
     if own is not None and own.state is FrameState.SEALED:
         return Status.HIT, own

@@ -107,8 +107,8 @@ class Slice:
         if isinstance(command, c.Lookup | c.Alloc | c.Drop):
             closed = ring.partition.scope.closed or core.models[command.model].scope.closed
             require(not closed, Status.UNAVAILABLE)
-        hidden = Status.MISS if isinstance(command, c.Lookup) else Status.DENIED
-        require(ring.partition is not NOBODY, hidden)
+        nobody = ring.partition is NOBODY and not isinstance(command, c.Lookup)
+        require(not nobody, Status.DENIED)
         require(not foreign(core, ring.partition, command), Status.DENIED)
 
     def _restart(self) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driverbench import FRAME, FRAMES, Rig, store
+from driverbench import FRAME, FRAMES, SEGMENT, Rig, store
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
@@ -113,6 +113,17 @@ def test_a_put_whose_write_is_refused_leaves_nothing(rig: Rig) -> None:
         assert misplaced.put(session, 0, 1, DATA) == Put(Status.RANGE, None)
         assert rig.far.lookup(0, [1]).status is Status.MISS
         assert rig.one.put(session, 0, 1, DATA).stored, "the key is free again"
+
+
+def test_a_write_that_stops_says_what_it_has_appended(rig: Rig) -> None:
+    data, session = DATA[:SEGMENT] * 2, rig.one.open()
+    handle = rig.one.run(c.Alloc(0, 1, len(data), session)).handle
+    assert handle is not None
+    stopped = rig.one.run(c.Write(handle, 0, data + b"too long"))
+    assert (stopped.status, stopped.count) == (Status.RANGE, 2)
+    stopped = rig.one.run(c.Write(handle, 1, data))
+    assert (stopped.status, stopped.count) == (Status.WRITE_ONCE, 0)
+    assert rig.one.run(c.Seal(handle, len(data), crc32c(as_bytes(data)))).status is Status.OK
 
 
 class Mistaken(Client):

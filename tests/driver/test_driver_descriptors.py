@@ -119,6 +119,21 @@ def test_a_lookup_whose_keys_memory_refuses_is_cut_before_them(raw: Raw, readabl
     assert count == results.count(Status.HIT)
 
 
+def appended(raw: Raw) -> int:
+    """What a WRITE whose second segment memory refuses has appended, as it says."""
+    handle = raw.one.run(c.Alloc(0, 9, 2 * SEGMENT, raw.one.open())).handle
+    assert handle is not None
+    data = raw.data + PAGE - SEGMENT
+    end = raw.ended(opcode=Opcode.WRITE, length=2 * SEGMENT, data=data, subject=handle.pack())
+    assert end["status"] == Status.INVALID
+    assert raw.one.run(c.Write(handle, 1, b"x")).status is Status.WRITE_ONCE, "zeros are there"
+    return end["count"]
+
+
+def test_a_write_of_data_that_memory_refuses_says_what_it_has_appended(raw: Raw) -> None:
+    assert appended(raw) == 2
+
+
 # Rings out of service.
 
 
@@ -167,6 +182,7 @@ MUTANTS = {
         'if not good or (opcode == Opcode.WRITE and not fields["length"]):',
     ),
     "keys are all or none": ("return keys, True", "return b'', True"),
+    "a WRITE of bad data has done nothing": ('Opcode.WRITE: ("count",)', "Opcode.WRITE: ()"),
     "a loss needs a ring in service": (
         "        self._lose(self._ring(queue))\n\n    def _stop",
         "        queue.enabled and self._lose(self._ring(queue))\n\n    def _stop",
@@ -182,6 +198,7 @@ def test_descriptors_find_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> 
     found = [
         judged(Raw("loopback")) != wanted,
         cut(Raw("loopback"), 3)[2] == [],
+        appended(Raw("loopback")) != 2,
         loses_bound_ring(Raw("loopback")) is not Status.UNAVAILABLE,
         MessagesLost in messages_after_enable(Raw("loopback")),
     ]

@@ -179,6 +179,19 @@ def test_an_unbound_ring_has_no_rights_and_nothing_to_lose(rig: Rig) -> None:
     store(rig.one, 1)
 
 
+@pytest.mark.parametrize("mode", LookupMode)
+def test_a_ring_without_a_partition_is_told_what_one_of_an_empty_partition_is(rig: Rig, mode: LookupMode) -> None:
+    def told() -> tuple[object, ...]:
+        found = rig.two.lookup(0, [1, 2, 3], mode=mode, pin=True)
+        return found.status, found.count, found.statuses, found.handles, found.pins
+
+    store(rig.one, 1)
+    empty = told()
+    for binding in Binding:
+        rig.device.bind(rig.two.ring, binding)
+        assert told() == empty
+
+
 def test_an_administrative_ring_is_lost_as_any_other(rig: Rig) -> None:
     rig.device.bind(rig.one.ring, Binding.ADMINISTRATIVE)
     assert rig.one.run(c.SetPartition(1, quota=3)).status is Status.OK

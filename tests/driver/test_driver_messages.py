@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from driverbench import Rig, store
+from driverbench import SEGMENT, Rig, store
 
 from hw.params import commands as c
 from hw.params.commands import Event, Fate, Fence, Invalidate, Message
@@ -140,6 +140,17 @@ def test_a_session_moves_with_all_that_it_has_written(rig: Rig) -> None:
     assert rig.far.put(session, 0, 3, b"and more").stored
     assert rig.far.run(c.CloseSession(session)).status is Status.OK
     assert rig.counters()["sessions_used"] == 0
+
+
+@pytest.mark.migrates
+def test_a_fence_is_answered_with_what_a_write_had_appended_before_it_stopped(rig: Rig) -> None:
+    controller = Controller(rig)
+    handle = rig.one.run(c.Alloc(0, 1, 2 * SEGMENT, controller.session)).handle
+    assert handle is not None
+    assert controller.write(handle, 0, bytes(3 * SEGMENT)) is Status.RANGE
+    assert rig.device.wait(rig.far.submit(c.Migrate(controller.session))).status is Status.OK
+    assert (controller.answered, controller.writes) == (Status.OK, 2)
+    assert bytes(rig.far.get(handle, length=2 * SEGMENT)) == bytes(2 * SEGMENT)
 
 
 @pytest.mark.parks

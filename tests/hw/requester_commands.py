@@ -101,6 +101,10 @@ class Commands:
         """Return a READ of some segments."""
         return self._invent(number, Opcode.READ)
 
+    def write(self, number: int) -> Submission:
+        """Return a WRITE."""
+        return self._invent(number, Opcode.WRITE)
+
     def _invent(self, number: int, opcode: Opcode) -> Submission:
         while True:
             submission = self.invent(number)
@@ -215,20 +219,20 @@ class Commands:
         elif fields["opcode"] == Opcode.WRITE:
             if submission.received != submission.source:
                 raise CheckError(f"{len(submission.received)} bytes were sent, or others than {len(submission.source)}")
+            count = self.params.segments(fields["length"]) if status == Status.OK else answer.get("item", 0)
             status = Status.INVALID if submission.faults else status
-            count = self.params.segments(fields["length"])
         elif fields["opcode"] == Opcode.READ:
             length = self._judge_data(submission)
             if submission.sent and submission.faults:
                 status = Status.INVALID
             elif status == Status.OK:
                 status, slot = Status.OK if length <= fields["length"] else Status.RANGE, length
-            count = fields["count"]
+            count = fields["count"] if status == Status.OK else 0
         keeps = not lookup and submission.refusal is None
         named, given = (bool(answer.get(name)) and keeps for name in ("named", "pinned"))
         expected = {
             "status": status,
-            "count": count if lookup or status == Status.OK else 0,
+            "count": count,
             "items": items,
             "tag": fields["tag"],
             "handle": answer["handle"] if named else 0,

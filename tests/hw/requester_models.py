@@ -304,6 +304,8 @@ class Node:
             if len(self.data) < wanted:
                 return
             subject.received = b"".join(self.data.popleft() for _ in range(wanted))
+            if answer["status"] != Status.OK:
+                answer["item"] = rng.randrange(wanted)
         elif fields["opcode"] == Opcode.LOOKUP:
             self.commands.popleft()
             self._look_up(subject, header, rest, lost)

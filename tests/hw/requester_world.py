@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.sim import SimulatorContext
 
 from hw.params import records
-from hw.params.protocol import Status
+from hw.params.protocol import Opcode, Status
 from hw.rdl import requester_map
 from hw.rtl.gpu.requester import Requester
 from hw.tb.scoreboard import CheckError
@@ -197,14 +197,20 @@ class World:
             raise CheckError(f"ring {number}: {entry} is of no command")
         self.completions += 1
         self.progress = self.cycle
-        if not (self.restarted and self._cut_off(submission, entry["status"])):
+        if not (self.restarted and self._cut_off(submission, entry)):
             self.commands.judge(submission, entry)
         self.commands.forget(submission)
 
-    def _cut_off(self, submission: Submission, status: int) -> bool:
-        """Whether a restart may end a command so: INVALID if memory had refused some of it by then."""
+    def _cut_off(self, submission: Submission, entry: dict[str, int]) -> bool:
+        """Whether a restart may end a command so: INVALID if memory had refused some of it by then. Of what ends
+        UNAVAILABLE nothing is done, unless the node has said so."""
         refused = submission.refusal is None and (submission.cut or submission.faults)
-        return status == Status.UNAVAILABLE or (status == Status.INVALID and bool(refused))
+        if entry["status"] != Status.UNAVAILABLE:
+            return entry["status"] == Status.INVALID and bool(refused)
+        lookup = submission.fields["opcode"] == Opcode.LOOKUP
+        if not lookup and entry["count"] not in (0, submission.answer.get("item", 0)):
+            raise CheckError(f"{submission.fields} was cut off as {entry}, and the node said {submission.answer}")
+        return True
 
     def play(self, software: Software) -> "World":
         """Run software to its end. CheckError if that takes too long, or if something is under way then."""

@@ -1,6 +1,7 @@
 """The core of a slice: its bench, and the mutants that the same traffic must find."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import google_crc32c
@@ -8,6 +9,7 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
+from hw.params.commands import Binding
 from hw.params.protocol import REGISTERS, Handle, LookupMode, ModelState, PinId, Status
 from hw.rtl.node import usage
 from hw.rtl.node.cam import cam, reader
@@ -87,6 +89,25 @@ def full_of_what_is_read() -> Story:
             yield RING, c.Seal(handle, 512, google_crc32c.value(bytes(512)))
 
 
+def nowhere() -> Story:
+    """Rings without a partition look up what is stored, and are told what a ring of an empty partition is."""
+    yield from stored(512, 512)
+    yield REGISTERS, c.SetPartition(1, quota=1)
+    yield REGISTERS, c.Bind(OTHER, 1)
+    lookups = [c.Lookup(0, [7, 8, 7], mode, pin=True) for mode in LookupMode]
+    empty = []
+    for lookup in lookups:
+        empty.append((yield OTHER, lookup))
+    for binding in Binding:
+        yield REGISTERS, c.Bind(OTHER, binding)
+        for lookup, expected in zip(lookups, empty, strict=True):
+            got = yield OTHER, lookup
+            if replace(got, tag=expected.tag) != expected:
+                raise CheckError(f"{binding}: {got}, expected {expected}")
+    yield REGISTERS, c.Bind(OTHER, 0)
+    yield OTHER, c.Lookup(0, [7])
+
+
 def told() -> Story:
     """Blocks of a public partition come and go in every way, and those of a private one; then all that could read."""
     yield REGISTERS, c.SetEpoch(99)
@@ -116,6 +137,7 @@ SCRIPTS = {
     pinned_again_and_again: Script,
     written_too_long: Script,
     told: Script,
+    nowhere: Script,
     full_of_what_is_read: Telling,
 }
 
@@ -123,6 +145,13 @@ SCRIPTS = {
 @pytest.mark.parametrize("story", SCRIPTS)
 def test_stories(story: Callable[[], Story]) -> None:
     play(small(), script=SCRIPTS[story](story()))
+
+
+@pytest.mark.parametrize(("good", "bad"), [("~misses | op.last", "1"), ("Mux(misses, Status.OK, refusal)", "refusal")])
+def test_a_miss_that_tells_is_found(monkeypatch: pytest.MonkeyPatch, good: str, bad: str) -> None:
+    monkeypatch.setattr(control, "admit", mutate(control.admit, good, bad))
+    with pytest.raises((CheckError, IllegalOperation)):
+        play(small(), script=Script(nowhere()))
 
 
 def test_ports_are_told_of_all_that_they_could_read() -> None:

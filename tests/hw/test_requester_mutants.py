@@ -136,6 +136,30 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         "(response.item < context.count)",
         lambda seed: play(64, seed, make=Commands.look_up),
     ),
+    "a WRITE that stopped has done nothing": (
+        Finisher,
+        "context.count, response.item",
+        "context.count, 0",
+        lambda seed: play(64, seed, make=Commands.write),
+    ),
+    "a WRITE of bad data has done nothing": (
+        Contexts,
+        "(row.read & course.invalid)",
+        "course.invalid",
+        lambda seed: play(64, seed, rate=0.6, make=Commands.write),
+    ),
+    "what is refused has done what another has": (
+        Contexts,
+        "with m.If(row.refused | course.abandoned | course.longer",
+        "with m.If(course.abandoned | course.longer",
+        lambda seed: play(64, seed, rate=0.6, make=Commands.write),
+    ),
+    "what is cut off has done what another has": (
+        Contexts,
+        "with m.If(row.refused | course.abandoned | course.longer",
+        "with m.If(row.refused | course.longer",
+        play_restarting,
+    ),
     "the room of a READ is not told": (
         Contexts,
         "self.room.eq(by_data.data.room)",
@@ -175,6 +199,7 @@ EVERYDAY = (
     "a stale tag is accepted",
     "an error of memory is forgotten",
     "data that has no room ends OK",
+    "a WRITE that stopped has done nothing",
 )
 """The quickest to find, one of each kind; the others are found in nightly runs."""
 

@@ -173,6 +173,17 @@ def test_an_unbound_ring_has_no_right_to_anything(opcode: Opcode) -> None:
     assert bench.do(A, GOOD[opcode]).status is hidden
 
 
+@pytest.mark.parametrize("binding", Binding)
+@pytest.mark.parametrize("mode", LookupMode)
+def test_a_ring_without_a_partition_is_told_what_an_empty_one_is(mode: LookupMode, binding: Binding) -> None:
+    bench = Bench()
+    lookup = c.Lookup(0, [1, 2, 3], mode, pin=True)
+    empty = bench.do(A, lookup)
+    bench.must(REGISTERS, c.Bind(A, binding))
+    told = bench.do(A, lookup)
+    assert replace(told, tag=empty.tag) == empty
+
+
 @pytest.mark.parametrize("opcode", [opcode for opcode in Opcode if opcode.administrative])
 def test_tenants_do_not_administer(opcode: Opcode) -> None:
     assert Bench().do(A, GOOD[opcode]).status is Status.DENIED

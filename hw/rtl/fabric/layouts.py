@@ -132,7 +132,8 @@ RESPONSE = data.StructLayout(
 )
 """An answer, a RESPONSE packet: of a LOOKUP one for each key, of any other command one.
 
-- `status`: an `hw.params.protocol.Status`, of key number `item`, or of the command; a WRITE stopped at segment `item`.
+- `status`: an `hw.params.protocol.Status`, of key number `item`, or of the command. A WRITE that is not OK has appended
+  `item` segments; of any other command `item` is 0.
 - `complete`: the command has ended, with the status `outcome`; of a LOOKUP that has looked every key up, OK.
 - `handle`, if `named`; `slot`, the session or pin that was given, if `pinned`.
 - `streamed`: the data of this READ was sent, and its last flit has `end`; without it there is none.

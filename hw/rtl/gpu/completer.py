@@ -5,7 +5,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.params.protocol import Status
 from hw.rtl.gpu.layouts import ADDRESS_BITS, COMPLETION, acknowledgement_layout, ended_layout, record_layout
 from hw.rtl.gpu.rings import EVENT
 
@@ -77,7 +76,6 @@ class Completer(wiring.Component):
         done, out = self.done.payload, self.records.payload
         outcome = done.outcome
         runs, taken = Signal(), Signal()
-        counts = Signal(len(done.hits))
         m.d.comb += [
             runs.eq((self.running >> done.ring)[0]),
             # A context that is released at once waits for the way that acknowledgements take.
@@ -85,7 +83,6 @@ class Completer(wiring.Component):
             taken.eq(self.done.valid & self.done.ready),
             self.completing.valid.eq(taken & runs),
             self.completing.ring.eq(done.ring),
-            counts.eq(Mux(done.lookup, done.hits, Mux(outcome.status == Status.OK, done.count, 0))),
             self.completed.eq(self.written.valid & ~self.written.payload.error),
             self.released.valid.eq(self.written.valid | (taken & ~runs)),
             self.released.payload.token.eq(Mux(self.written.valid, self.written.payload.token, done.number)),
@@ -101,7 +98,7 @@ class Completer(wiring.Component):
                 out.record.handle.eq(Mux(outcome.named, outcome.handle.as_value(), 0)),
                 out.record.slot.eq(outcome.slot),
                 out.record.tag.eq(done.tag),
-                out.record.count.eq(counts),
+                out.record.count.eq(Mux(done.lookup, done.hits, outcome.count)),
                 out.record.items.eq(done.items),
                 out.record.status.eq(outcome.status),
                 out.record.flags.phase.eq(self.phase),

@@ -249,7 +249,7 @@ class Contexts(wiring.Component):
         ]
         m.d.sync += [
             done.number.eq(picked),
-            *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup", "count")),
+            *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup")),
             done.outcome.eq(read.data),
         ]
         with m.If(~read.data.given):
@@ -265,6 +265,9 @@ class Contexts(wiring.Component):
             ]
         with m.If(course.invalid):
             m.d.sync += done.outcome.status.eq(Status.INVALID)
+        # Of a WRITE the node has what it took, even if that was not what memory should have given.
+        with m.If(row.refused | course.abandoned | course.longer | (row.read & course.invalid)):
+            m.d.sync += done.outcome.count.eq(0)
 
     def _count(self, m: Module, now: Signal, picked: Signal) -> None:
         """Count the results of each LOOKUP; a row means nothing before the first of them."""

@@ -98,6 +98,7 @@ class Finisher(wiring.Component):
             answer.outcome.status.eq(response.outcome),
             answer.outcome.named.eq(response.named & ~context.lookup),
             answer.outcome.given.eq(response.pinned & ~context.lookup),
+            answer.outcome.count.eq(Mux(response.outcome == Status.OK, context.count, response.item)),
             answer.outcome.slot.eq(response.slot),
             answer.outcome.handle.eq(response.handle),
             writes.eq(self.answer_valid & answer.counted & answer.written),

@@ -154,8 +154,10 @@ CONTEXT = data.StructLayout(
 - `refused`: the node does not see it; it ends with the status `refusal`.
 """
 
-OUTCOME = data.StructLayout({"status": 8, "named": 1, "given": 1, "slot": slot_id_layout(), "handle": handle_layout()})
-"""How a command ended, or one key of a LOOKUP, as the node says."""
+OUTCOME = data.StructLayout(
+    {"status": 8, "named": 1, "given": 1, "count": ITEM_BITS, "slot": slot_id_layout(), "handle": handle_layout()}
+)
+"""How a command ended, or one key of a LOOKUP, as the node says; `count`: the segments that it has done."""
 
 
 def answer_layout(params: Params) -> data.StructLayout:
@@ -174,7 +176,7 @@ ASKED = data.StructLayout({name: CONTEXT[name].shape for name in ("ring", "looku
 
 def ended_layout(params: Params) -> data.StructLayout:
     """Return the layout of a command that has ended: what it was, how it ended, `hits` and `items` of a LOOKUP."""
-    context = {name: CONTEXT[name].shape for name in ("ring", "tag", "lookup", "count")}
+    context = {name: CONTEXT[name].shape for name in ("ring", "tag", "lookup")}
     counts = {"hits": ITEM_BITS, "items": ITEM_BITS}
     return data.StructLayout({"number": context_bits(params)} | context | {"outcome": OUTCOME} | counts)
 

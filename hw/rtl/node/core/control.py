@@ -87,6 +87,8 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
         (~administrative & unbound, Mux(op.kind == Kind.LOOKUP, Status.MISS, Status.DENIED)),
         (foreign(t), Status.DENIED),
     )
+    # Where no partition is, a LOOKUP finds what it would in an empty one: a run ends, a bitmap goes on.
+    misses = (refusal == Status.MISS) & ~op.run
     unasked = t.public & t.read_masks[ring.partition] & ~(1 << ring.partition)[: len(t.unasked)]
     m.d.sync += [
         t.unasked.eq(unasked),
@@ -104,7 +106,7 @@ def admit(m: Module, t: Tables, e: Emission) -> None:
     with m.Elif(op.kind == Kind.LOST):
         m.next = "JUDGE"
     with m.Elif(refused):
-        e.answer(refusal)
+        e.answer(refusal, complete=~misses | op.last, outcome=Mux(misses, Status.OK, refusal))
     with m.Elif((op.kind == Kind.LOOKUP) & (unasked == 0)):
         streaming.begin(m, t)
     with m.Elif(is_in(op, BY_KEY)):

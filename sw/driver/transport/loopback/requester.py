@@ -273,8 +273,9 @@ class Requester:
             if not mute:
                 bad = not self._place(fields, completion.data[: fields["length"]])
         if bad:
-            results = ("items", "count") if fields["opcode"] == Opcode.LOOKUP else ()
-            outcome = {"status": Status.INVALID} | {name: outcome.get(name, 0) for name in results}
+            kept: dict[int, tuple[str, ...]] = {Opcode.LOOKUP: ("items", "count"), Opcode.WRITE: ("count",)}
+            names = kept.get(fields["opcode"], ())
+            outcome = {"status": Status.INVALID} | {name: outcome.get(name, 0) for name in names}
         self._complete(number, outcome)
 
     def _results(self, address: int, completion: Completion) -> int:
