@@ -8,7 +8,7 @@ import google_crc32c
 from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
-from hw.params.protocol import Handle, ModelState, RingId, SessionId, Status
+from hw.params.protocol import TAG_BITS, Handle, ModelState, RingId, SessionId, Status
 from hw.rtl.fabric import Channel
 from hw.tb.harness import Harness
 from hw.tb.harness.simulation import records
@@ -73,7 +73,7 @@ class Software:
         self.harness = harness
         self.beats = 0
         self._params, self._packets = params, Packets(params)
-        self._tags = itertools.count()
+        self._tags = itertools.cycle(range(1 << TAG_BITS))
         self._replies: dict[tuple[RingId, int], Reply] = {}
         self._parts: dict[int, list[int]] = {}
 

@@ -1,0 +1,67 @@
+"""Reads and writes on one bus that turns around between the two."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hw.tb.harness import Memory
+from scripts.benches import Figure, Sheet
+from scripts.benches.stream.rates import WRITES, measure
+from scripts.benches.stream.slices import LATENCIES, Geometry, Slice
+
+TURNAROUND, BATCH = 16, 256
+"""Cycles in which the bus rests when it turns, and beats that it moves at most while the others wait."""
+
+
+class Mixed(NamedTuple):
+    """Fractions of all cycles: used for data or turning, and used for data; writes in the data, and beats a turn."""
+
+    geometry: Geometry
+    latency: int
+    used: float
+    data: float
+    writes: float
+    beats: float
+
+
+def mixed(slice_: Slice, geometry: Geometry, cycles: int) -> list[Mixed]:
+    """Measure READs of blocks at random beside WRITEs of whole blocks, at all latencies."""
+    return [_mixed(slice_, geometry, latency, cycles) for latency in LATENCIES]
+
+
+def _mixed(slice_: Slice, geometry: Geometry, latency: int, cycles: int) -> Mixed:
+    memory = Memory(latency=latency, shared=True, turnaround=TURNAROUND, batch=BATCH)
+    counts = measure(slice_, memory, cycles, writes=WRITES).counts
+    moved, most = counts.read + counts.written, counts.cycles * geometry.channels
+    used = (moved + TURNAROUND * counts.turns) / most
+    return Mixed(geometry, latency, used, moved / most, counts.written / moved, moved / counts.turns)
+
+
+def figures(found: Sequence[Mixed]) -> list[Figure]:
+    """What is asked of each geometry, at the latency at which it gives least."""
+    made = []
+    for geometry in dict.fromkeys(each.geometry for each in found):
+        of = [each for each in found if each.geometry == geometry]
+        used, share = min(each.used for each in of), min(each.writes for each in of)
+        made += [
+            Figure.at_least(f"70/30 after turnarounds, {geometry}", used, "of cycles", target=0.95, limit=1.0),
+            Figure.at_least(f"70/30, writes, {geometry}", share, "of beats", target=0.9 * WRITES, limit=WRITES),
+        ]
+    return made
+
+
+def sheet(found: Sequence[Mixed]) -> Sheet:
+    """All latencies of all geometries."""
+    return Sheet(
+        name="mixed",
+        title="70 % reads, 30 % writes on a shared bus",
+        columns=("channels x ports", "latency", "used", "data alone", "writes", "beats a turn"),
+        rows=[
+            [
+                *(str(each.geometry), str(each.latency)),
+                *(f"{fraction:.3f}" for fraction in (each.used, each.data, each.writes)),
+                f"{each.beats:.0f}",
+            ]
+            for each in found
+        ],
+        note=f"Used: data, and {TURNAROUND} cycles each time that the bus turns, of all cycles.",
+    )

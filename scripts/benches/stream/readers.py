@@ -1,0 +1,108 @@
+"""Requesters that read all they can, and compare every byte."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from hw.params import KvnodeError
+from hw.params import commands as c
+from hw.params.protocol import RingId, Status
+from hw.tb.slice.software import Reply
+from scripts.benches.stream.slices import Block, Place, Slice
+
+BEATS = 4_000
+"""What a port has asked for, so that nothing waits for READs: some times the longest latency, and a call."""
+
+LEAST = 3
+"""READs under way, however long they are."""
+
+
+class Part(NamedTuple):
+    """Segments of a block, that one READ is for."""
+
+    block: Block
+    first: int
+    segments: int
+
+    @property
+    def places(self) -> list[Place]:
+        """Where the segments are."""
+        return [(self.block.handle.frame, self.first + i) for i in range(self.segments)]
+
+
+Choice = Callable[[Slice, int, int], Part]
+"""What a port reads next, given its number, and that of its READs so far."""
+
+
+def blocks_at_random(slice_: Slice, port: int, number: int) -> Part:
+    """Whole blocks here and there."""
+    block = slice_.random.choice(slice_.blocks)
+    return Part(block, 0, slice_.params.segments(len(block.data)))
+
+
+def segments_at_random(slice_: Slice, port: int, number: int) -> Part:
+    """One segment here, the next one elsewhere."""
+    block = slice_.random.choice(slice_.blocks)
+    return Part(block, slice_.random.randrange(slice_.params.segments(len(block.data))), 1)
+
+
+def streams(slice_: Slice, port: int, number: int) -> Part:
+    """Block by block as they lie in memory, each port through a part of it that is its own."""
+    share = len(slice_.blocks) // slice_.params.tables.ports
+    block = slice_.blocks[port * share + number % share]
+    return Part(block, 0, slice_.params.segments(len(block.data)))
+
+
+def streams_of_segments(slice_: Slice, port: int, number: int) -> Part:
+    """The same, segment by segment."""
+    whole = slice_.params.segments(slice_.length)
+    return streams(slice_, port, number // whole)._replace(first=number % whole, segments=1)
+
+
+class Readers:
+    """A requester at each of some ports that always has READs under way: `depth` of them, if that is given.
+
+    - `sent`: what each has asked for, in order.
+    """
+
+    def __init__(self, slice_: Slice, ports: Sequence[int], choose: Choice, depth: int | None) -> None:
+        self._slice, self._choose, self._depth = slice_, choose, depth
+        self._rings = [slice_.rings[port] for port in ports]
+        self.sent: dict[RingId, list[Part]] = {ring: [] for ring in self._rings}
+        self._under_way: dict[RingId, list[tuple[Reply, Part]]] = {ring: [] for ring in self._rings}
+
+    @property
+    def busy(self) -> bool:
+        """Whether READs are under way."""
+        return any(self._under_way.values())
+
+    def step(self, *, more: bool = True) -> None:
+        """Look at what has ended, and ask for more."""
+        for ring, under_way in self._under_way.items():
+            under_way[:] = [(reply, part) for reply, part in under_way if not self._ended(reply, part)]
+            while more and self._wants(under_way):
+                under_way.append(self._ask(ring))
+
+    def _wants(self, under_way: Sequence[tuple[Reply, Part]]) -> bool:
+        """Whether a port that has these READs under way asks for another."""
+        if self._depth is not None:
+            return len(under_way) < self._depth
+        memory = self._slice.params.memory
+        asked = sum(part.segments for _, part in under_way) * self._slice.params.segment_beats
+        return len(under_way) < (LEAST if asked > BEATS else memory.waiting_reads)
+
+    def _ask(self, ring: RingId) -> tuple[Reply, Part]:
+        part = self._choose(self._slice, ring.port, len(self.sent[ring]))
+        self.sent[ring].append(part)
+        part.block.reads += 1
+        return self._slice.software.send(ring, c.Read(part.block.handle, part.first, part.segments)), part
+
+    def _ended(self, reply: Reply, part: Part) -> bool:
+        """Whether a READ has ended. Raises KvnodeError unless it has brought what was stored."""
+        if not reply.ended:
+            return False
+        size = self._slice.params.memory.segment_bytes
+        wanted = part.block.data[part.first * size : (part.first + part.segments) * size]
+        if reply.status is not Status.OK or reply.data != wanted:
+            raise KvnodeError(f"a READ of {len(wanted):,} bytes ended {reply.status.name}, or with other bytes")
+        part.block.reads -= 1
+        return True

@@ -1,0 +1,120 @@
+"""The slices that are measured: compiled once each, with blocks that can be read."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from hw.params import Params, load_params
+from hw.params.protocol import Handle, RingId
+from hw.tb.harness import Harness, Memory
+from hw.tb.slice.software import Software
+
+LATENCIES = (100, 200, 400)
+"""Of memory, in cycles; buffers are sized for the last."""
+
+POOL = 64
+"""Frames: a channel of DRAM has them in tens of rows. Of large ones there are fewer."""
+
+LONGEST = 64
+"""Most segments of a block; what large frames have beyond is not used."""
+
+BLOCKS = 24
+"""That there always are; of large frames fewer."""
+
+
+Place = tuple[int, int]
+"""A segment: its frame, and its number there."""
+
+
+class Geometry(NamedTuple):
+    """What is compiled: channels, ports, and bytes of a frame, a beat and a segment."""
+
+    channels: int
+    ports: int
+    frame: int = 32 << 10
+    beat: int = 64
+    segment: int = 4096
+
+    def __str__(self) -> str:
+        usual = Geometry(self.channels, self.ports)
+        more = f", frames of {self.frame >> 10:,} KiB" if self.frame != usual.frame else ""
+        if (self.beat, self.segment) != (usual.beat, usual.segment):
+            more += f", beats of {self.beat} and segments of {self.segment:,} bytes"
+        return f"{self.channels} x {self.ports}{more}"
+
+    @property
+    def large(self) -> bool:
+        """Whether a block is a sample of its frame."""
+        return self.frame > LONGEST * self.segment
+
+    def params(self) -> Params:
+        """Return all parameters; tables are small and without ECC, so that they are compiled soon."""
+        settings = {
+            "memory.channels": self.channels,
+            "memory.beat_bytes": self.beat,
+            "memory.segment_bytes": self.segment,
+            "memory.latency_cycles": LATENCIES[-1],
+            "tables.ports": self.ports,
+            "pools.0.frame_bytes": self.frame,
+            "pools.0.frames": POOL // 4 if self.large else POOL,
+            "tables.partitions": 2,
+            "tables.models": 2,
+            "tables.rings_per_port": 2,
+            "tables.sessions": 16,
+            "tables.pins_per_ring": 16,
+            "tables.parked_reads": 4,
+            "tables.fences": 2,
+            "tables.scan_frames": 4,
+            "tables.victims": 4,
+            "tables.lookup_keys": 4,
+            "tables.ecc": "false",
+            "cam.banks": 2,
+            "cam.ways": 4,
+        }
+        return load_params(None, ["preset=DEFAULT", *(f"{name}={value}" for name, value in settings.items())])
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A sealed block; `reads` of it are under way."""
+
+    key: int
+    handle: Handle
+    data: bytes
+    reads: int = 0
+
+
+class Slice:
+    """A compiled slice in service, with a ring at each port, and blocks of random bytes."""
+
+    def __init__(self, params: Params, *, length: int, blocks: int, seed: int) -> None:
+        self.params, self.length, self.random = params, length, Random(seed)
+        self.harness = Harness(params, seed=seed)
+        self.software = Software(self.harness, params)
+        self.rings = [RingId(port, 0) for port in range(params.tables.ports)]
+        self.software.begin(*self.rings)
+        self.keys = iter(range(1 << 32))
+        self.blocks = [self._store() for _ in range(blocks)]
+
+    @classmethod
+    def of(cls, geometry: Geometry, seed: int) -> "Slice":
+        """Compile a geometry."""
+        length = min(geometry.frame, LONGEST * geometry.segment)
+        return cls(geometry.params(), length=length, blocks=8 if geometry.large else BLOCKS, seed=seed)
+
+    @property
+    def peak(self) -> int:
+        """Beats a cycle that channels and ports can carry one way: a beat each, so the fewer of both decide."""
+        return min(self.params.memory.channels, self.params.tables.ports)
+
+    def behave(self, memory: Memory) -> None:
+        """Have another memory behind all channels."""
+        self.harness.memory = memory
+
+    def new_bytes(self) -> bytes:
+        """What another block holds."""
+        return self.random.randbytes(self.length)
+
+    def _store(self) -> Block:
+        key, data = next(self.keys), self.new_bytes()
+        return Block(key, self.software.store(self.rings[0], key, data), data)
