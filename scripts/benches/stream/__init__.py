@@ -50,13 +50,13 @@ def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
         for geometry in GEOMETRIES:
             progress.update(task, description=f"slice {geometry}")
             slice_ = Slice.of(geometry, seed)
-            reads.append(ideal.reads(slice_, geometry, cycles))
+            reads.append(ideal.reads(slice_, cycles))
             if geometry in SHARED:
-                shared += mixed.mixed(slice_, geometry, cycles)
+                shared += mixed.mixed(slice_, cycles)
             if geometry in BEHIND_DRAM:
-                drams += dram.beside(slice_, geometry, seed)
+                drams += dram.beside(slice_, seed)
             if geometry == COVERED:
-                knee = covered.covered(slice_, geometry, cycles)
+                knee = covered.covered(slice_, cycles)
             progress.advance(task)
     return Result(
         figures=[*ideal.figures(reads), *mixed.figures(shared), *dram.figures(drams)],

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from hw.tb.harness import Memory
 from scripts.benches.stream.rates import measure
 from scripts.benches.stream.readers import streams_of_segments
-from scripts.benches.stream.slices import LATENCIES, Geometry, Slice
+from scripts.benches.stream.slices import LATENCIES, Slice
 from scripts.report.style import COLORS
 
 STEP = 4
@@ -25,15 +25,16 @@ class Covered(NamedTuple):
     rate: float
 
 
-def covered(slice_: Slice, geometry: Geometry, cycles: int) -> list[Covered]:
+def covered(slice_: Slice, cycles: int) -> list[Covered]:
     """Measure READs of a segment each, a stream at each port, by how many are under way."""
     latency, found = LATENCIES[-1], []
-    each = geometry.ports * slice_.params.segment_beats / geometry.channels / latency
+    ports, channels = slice_.params.tables.ports, slice_.params.memory.channels
+    each = ports * slice_.params.segment_beats / channels / latency
     for depth in range(1, int(MOST / each) + 1):
         counts = measure(
             slice_, Memory(latency=latency), cycles, choose=streams_of_segments, depth=depth, step=STEP
         ).counts
-        found.append(Covered(depth * each, counts.came / counts.cycles / slice_.peak))
+        found.append(Covered(depth * each, counts.came / counts.cycles / slice_.peak(ports)))
     return found
 
 

@@ -9,7 +9,7 @@ from scripts.benches import Figure, Sheet
 from scripts.benches.stream.alone import best
 from scripts.benches.stream.rates import WRITES, measure
 from scripts.benches.stream.readers import Choice, blocks_at_random, segments_at_random, streams
-from scripts.benches.stream.slices import Geometry, Slice
+from scripts.benches.stream.slices import Slice
 
 REFRESHES = 16
 """Cycles are counted over so many intervals between refreshes."""
@@ -35,7 +35,7 @@ TRAFFIC: Mapping[str, Traffic] = {
 class Beside(NamedTuple):
     """Fractions of the peak: what a slice gets, and what the other requester."""
 
-    geometry: Geometry
+    name: str
     dram: str
     traffic: str
     ours: float
@@ -48,20 +48,21 @@ class Beside(NamedTuple):
         return self.ours / self.best
 
 
-def beside(slice_: Slice, geometry: Geometry, seed: int) -> list[Beside]:
+def beside(slice_: Slice, seed: int) -> list[Beside]:
     """Measure all traffic on all devices, for as many cycles as some refreshes take."""
-    return [_beside(slice_, geometry, dram, traffic, seed) for dram in DRAMS for traffic in TRAFFIC]
+    return [_beside(slice_, dram, traffic, seed) for dram in DRAMS for traffic in TRAFFIC]
 
 
-def _beside(slice_: Slice, geometry: Geometry, dram: str, traffic: str, seed: int) -> Beside:
+def _beside(slice_: Slice, dram: str, traffic: str, seed: int) -> Beside:
+    memory = slice_.params.memory
     device, (choose, writes) = DRAMS[dram], TRAFFIC[traffic]
     channel = MemoryChannel(dram=device, map=MAPS["stream"])
-    cycles = round(REFRESHES * device.refi / device.clocks_per_cycle(geometry.beat))
+    cycles = round(REFRESHES * device.refi / device.clocks_per_cycle(memory.beat_bytes))
     measured = measure(slice_, Memory(channel=channel, latency=WAY, reorder=True), cycles, choose=choose, writes=writes)
     counts = measured.counts
     moved = counts.read + counts.written
-    ours, best_ = moved / counts.cycles / geometry.channels, best(slice_.params, channel, measured, seed)
-    return Beside(geometry, dram, traffic, ours, best_, counts.written / moved)
+    ours, best_ = moved / counts.cycles / memory.channels, best(slice_.params, channel, measured, seed)
+    return Beside(slice_.name, dram, traffic, ours, best_, counts.written / moved)
 
 
 def figures(found: Sequence[Beside]) -> list[Figure]:
@@ -83,7 +84,7 @@ def sheet(found: Sequence[Beside]) -> Sheet:
         columns=("traffic", "device", "channels x ports", "slice", "requester alone", "ratio", "writes"),
         rows=[
             [
-                *(each.traffic, each.dram, str(each.geometry)),
+                *(each.traffic, each.dram, each.name),
                 *(f"{fraction:.3f}" for fraction in (each.ours, each.best, each.ratio, each.writes)),
             ]
             for each in sorted(found, key=lambda each: list(TRAFFIC).index(each.traffic))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hw.tb.harness import Memory
 from scripts.benches import Figure, Sheet
 from scripts.benches.stream.rates import WRITES, measure
-from scripts.benches.stream.slices import LATENCIES, Geometry, Slice
+from scripts.benches.stream.slices import LATENCIES, Slice
 
 TURNAROUND, BATCH = 16, 256
 """Cycles in which the bus rests when it turns, and beats that it moves at most while the others wait."""
@@ -15,7 +15,7 @@ TURNAROUND, BATCH = 16, 256
 class Mixed(NamedTuple):
     """Fractions of all cycles: used for data or turning, and used for data; writes in the data, and beats a turn."""
 
-    geometry: Geometry
+    name: str
     latency: int
     used: float
     data: float
@@ -23,28 +23,28 @@ class Mixed(NamedTuple):
     beats: float
 
 
-def mixed(slice_: Slice, geometry: Geometry, cycles: int) -> list[Mixed]:
+def mixed(slice_: Slice, cycles: int) -> list[Mixed]:
     """Measure READs of blocks at random beside WRITEs of whole blocks, at all latencies."""
-    return [_mixed(slice_, geometry, latency, cycles) for latency in LATENCIES]
+    return [_mixed(slice_, latency, cycles) for latency in LATENCIES]
 
 
-def _mixed(slice_: Slice, geometry: Geometry, latency: int, cycles: int) -> Mixed:
+def _mixed(slice_: Slice, latency: int, cycles: int) -> Mixed:
     memory = Memory(latency=latency, shared=True, turnaround=TURNAROUND, batch=BATCH)
     counts = measure(slice_, memory, cycles, writes=WRITES).counts
-    moved, most = counts.read + counts.written, counts.cycles * geometry.channels
+    moved, most = counts.read + counts.written, counts.cycles * slice_.params.memory.channels
     used = (moved + TURNAROUND * counts.turns) / most
-    return Mixed(geometry, latency, used, moved / most, counts.written / moved, moved / counts.turns)
+    return Mixed(slice_.name, latency, used, moved / most, counts.written / moved, moved / counts.turns)
 
 
 def figures(found: Sequence[Mixed]) -> list[Figure]:
     """What is asked of each geometry, at the latency at which it gives least."""
     made = []
-    for geometry in dict.fromkeys(each.geometry for each in found):
-        of = [each for each in found if each.geometry == geometry]
+    for name in dict.fromkeys(each.name for each in found):
+        of = [each for each in found if each.name == name]
         used, share = min(each.used for each in of), min(each.writes for each in of)
         made += [
-            Figure.at_least(f"70/30 after turnarounds, {geometry}", used, "of cycles", target=0.95, limit=1.0),
-            Figure.at_least(f"70/30, writes, {geometry}", share, "of beats", target=0.9 * WRITES, limit=WRITES),
+            Figure.at_least(f"70/30 after turnarounds, {name}", used, "of cycles", target=0.95, limit=1.0),
+            Figure.at_least(f"70/30, writes, {name}", share, "of beats", target=0.9 * WRITES, limit=WRITES),
         ]
     return made
 
@@ -57,7 +57,7 @@ def sheet(found: Sequence[Mixed]) -> Sheet:
         columns=("channels x ports", "latency", "used", "data alone", "writes", "beats a turn"),
         rows=[
             [
-                *(str(each.geometry), str(each.latency)),
+                *(each.name, str(each.latency)),
                 *(f"{fraction:.3f}" for fraction in (each.used, each.data, each.writes)),
                 f"{each.beats:.0f}",
             ]

@@ -55,7 +55,7 @@ def measure(
 
     Raises KvnodeError if anything ends otherwise than it should, if bytes are not those stored, or if there is no end.
     """
-    slice_.behave(memory)
+    slice_.harness.memory = memory
     readers = Readers(slice_, range(len(slice_.rings)) if ports is None else ports, choose, depth)
     writers = Writers(slice_, writes) if writes else None
 

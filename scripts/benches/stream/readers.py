@@ -7,7 +7,7 @@ from hw.params import KvnodeError
 from hw.params import commands as c
 from hw.params.protocol import RingId, Status
 from hw.tb.slice.software import Reply
-from scripts.benches.stream.slices import Block, Place, Slice
+from scripts.benches.stream.slices import Block, Slice
 
 BEATS = 4_000
 """What a port has asked for, so that nothing waits for READs: some times the longest latency, and a call."""
@@ -22,11 +22,6 @@ class Part(NamedTuple):
     block: Block
     first: int
     segments: int
-
-    @property
-    def places(self) -> list[Place]:
-        """Where the segments are."""
-        return [(self.block.handle.frame, self.first + i) for i in range(self.segments)]
 
 
 Choice = Callable[[Slice, int, int], Part]

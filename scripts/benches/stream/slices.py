@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hw.params import Params, load_params
 from hw.params.protocol import Handle, RingId
-from hw.tb.harness import Harness, Memory
+from hw.tb.harness import Harness
 from hw.tb.slice.software import Software
 
 LATENCIES = (100, 200, 400)
@@ -85,10 +85,13 @@ class Block:
 
 
 class Slice:
-    """A compiled slice in service, with a ring at each port, and blocks of random bytes."""
+    """A compiled slice in service, with a ring at each port, and blocks of random bytes.
 
-    def __init__(self, params: Params, *, length: int, blocks: int, seed: int) -> None:
-        self.params, self.length, self.random = params, length, Random(seed)
+    - `name`: in tables. `length`: of all blocks.
+    """
+
+    def __init__(self, params: Params, *, name: str, length: int, blocks: int, seed: int) -> None:
+        self.params, self.name, self.length, self.random = params, name, length, Random(seed)
         self.harness = Harness(params, seed=seed)
         self.software = Software(self.harness, params)
         self.rings = [RingId(port, 0) for port in range(params.tables.ports)]
@@ -100,16 +103,12 @@ class Slice:
     def of(cls, geometry: Geometry, seed: int) -> "Slice":
         """Compile a geometry."""
         length = min(geometry.frame, LONGEST * geometry.segment)
-        return cls(geometry.params(), length=length, blocks=8 if geometry.large else BLOCKS, seed=seed)
+        blocks = 8 if geometry.large else BLOCKS
+        return cls(geometry.params(), name=str(geometry), length=length, blocks=blocks, seed=seed)
 
-    @property
-    def peak(self) -> int:
-        """Beats a cycle that channels and ports can carry one way: a beat each, so the fewer of both decide."""
-        return min(self.params.memory.channels, self.params.tables.ports)
-
-    def behave(self, memory: Memory) -> None:
-        """Have another memory behind all channels."""
-        self.harness.memory = memory
+    def peak(self, ports: int) -> int:
+        """Beats a cycle that the channels and so many ports carry one way: a beat each, so the fewer decide."""
+        return min(self.params.memory.channels, ports)
 
     def new_bytes(self) -> bytes:
         """What another block holds."""

@@ -34,9 +34,14 @@ class Writer:
     dropping: list[Reply] = field(default_factory=list)
 
     @property
-    def blocks(self) -> int:
-        """Its blocks, in whatever state."""
-        return len(self.sealing) + len(self.kept) + len(self.leaving) + len(self.dropping)
+    def busy(self) -> bool:
+        """Whether anything that it has written is left."""
+        return bool(self.sealing or self.kept or self.leaving or self.dropping)
+
+    @property
+    def frames(self) -> int:
+        """Frames that it has, or has asked for."""
+        return sum(len(each) for each in (self.claims, self.sealing, self.kept, self.leaving, self.dropping))
 
 
 class Writers:
@@ -53,14 +58,13 @@ class Writers:
         self._pace = share / (1 - share)
         self._from = slice_.software.beats
         self._begun = 0
-        free = slice_.params.frames - len(slice_.blocks)
-        self._frames = free // len(self._writers) - AHEAD
+        self._frames = (slice_.params.pools[0].frames - len(slice_.blocks)) // len(self._writers)
         self.sent: dict[RingId, list[Place]] = {ring: [] for ring in slice_.rings}
 
     @property
     def busy(self) -> bool:
         """Whether anything of what was written is left."""
-        return any(writer.blocks for writer in self._writers)
+        return any(writer.busy for writer in self._writers)
 
     def step(self, *, more: bool = True) -> None:
         """Look at what has ended, and write more, or have all go that there is."""
@@ -72,7 +76,7 @@ class Writers:
                 self._slice.blocks.append(block)
             if more:
                 self._write(writer)
-            self._drop(writer, KEPT if more else 0)
+            self._drop(writer, min(KEPT, self._frames - 1) if more else 0)
 
     def close(self) -> None:
         """Give back the frames that were not used."""
@@ -81,7 +85,7 @@ class Writers:
 
     def _write(self, writer: Writer) -> None:
         slice_, length = self._slice, self._slice.length
-        while len(writer.claims) < AHEAD and writer.blocks < self._frames:
+        while len(writer.claims) < AHEAD and writer.frames < self._frames:
             key = next(slice_.keys)
             writer.claims.append((key, self._software.send(writer.ring, c.Alloc(0, key, length, writer.session))))
         owed = self._pace * (self._software.beats - self._from)
