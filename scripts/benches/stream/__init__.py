@@ -1,31 +1,28 @@
 """What a slice delivers of what its channels can: reads, reads and writes on one bus, and behind DRAM."""
 
-from itertools import product
-
 from rich.console import Console
 from rich.progress import Progress
 
 from hw.params import InputError
 from scripts.benches import Result
 from scripts.benches.stream import covered, dram, ideal, mixed
-from scripts.benches.stream.slices import LATENCIES, Geometry, Slice
+from scripts.benches.stream.slices import LATENCIES, USUAL, Geometry, Slice
 from scripts.report.style import draw
 
 GEOMETRIES = (
-    *(Geometry(channels, ports) for channels, ports in product((1, 2, 4, 8), (1, 2, 4))),
-    *(Geometry(4, 4, frame=size) for size in (4 << 10, 1 << 20, 40 << 20)),
-    Geometry(2, 2, beat=16, segment=512),
-    Geometry(2, 2, beat=64, segment=512),
-    Geometry(2, 2, beat=128, segment=4096),
+    *(Geometry(1, ports) for ports in (1, 2, 4)),
+    Geometry(2, 1),
+    Geometry(2, 2, frames=(USUAL, 4 << 10, 1 << 20, 40 << 20)),
+    *(Geometry(4, ports) for ports in (1, 4)),
+    *(Geometry(8, ports) for ports in (1, 4)),
+    *(Geometry(2, 2, beat=beat, segment=segment) for beat, segment in ((16, 512), (64, 512), (128, 4096))),
 )
-"""Channels and ports; frames from the least to the largest; beats and segments, of the fewest beats and the most."""
+"""Channels and ports; frames from the least to the largest; beats and segments, of few beats and of many."""
 
-SHARED = (Geometry(1, 1), Geometry(2, 2), Geometry(4, 4))
-"""Where reads and writes are on one bus, which they fill."""
+FILLED = tuple(each for each in GEOMETRIES if each.channels == each.ports and (each.beat, each.segment) == (64, 4096))
+"""Whose ports fill a bus that reads and writes share."""
 
-BEHIND_DRAM = (Geometry(1, 1), Geometry(4, 4))
-
-COVERED = Geometry(1, 1)
+COVERED = GEOMETRIES[0]
 """Where it is shown how much has to be in flight."""
 
 
@@ -48,12 +45,11 @@ def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("slices", total=len(GEOMETRIES))
         for geometry in GEOMETRIES:
-            progress.update(task, description=f"slice {geometry}")
-            slice_ = Slice.of(geometry, seed)
-            reads.append(ideal.reads(slice_, cycles))
-            if geometry in SHARED:
+            progress.update(task, description=f"slice {geometry.name(0)}")
+            slice_, *others = (Slice.of(geometry, pool, seed) for pool in range(len(geometry.frames)))
+            reads += [ideal.reads(each, cycles) for each in (slice_, *others)]
+            if geometry in FILLED:
                 shared += mixed.mixed(slice_, cycles)
-            if geometry in BEHIND_DRAM:
                 drams += dram.beside(slice_, seed)
             if geometry == COVERED:
                 knee = covered.covered(slice_, cycles)

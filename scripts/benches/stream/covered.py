@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from hw.tb.harness import Memory
 from scripts.benches.stream.rates import measure
-from scripts.benches.stream.readers import streams_of_segments
+from scripts.benches.stream.readers import stream_of_segments
 from scripts.benches.stream.slices import LATENCIES, Slice
 from scripts.report.style import COLORS
 
@@ -26,13 +26,13 @@ class Covered(NamedTuple):
 
 
 def covered(slice_: Slice, cycles: int) -> list[Covered]:
-    """Measure READs of a segment each, a stream at each port, by how many are under way."""
+    """Measure READs of a segment each, one behind the other, by how many are under way."""
     latency, found = LATENCIES[-1], []
     ports, channels = slice_.params.tables.ports, slice_.params.memory.channels
     each = ports * slice_.params.segment_beats / channels / latency
     for depth in range(1, int(MOST / each) + 1):
         counts = measure(
-            slice_, Memory(latency=latency), cycles, choose=streams_of_segments, depth=depth, step=STEP
+            slice_, Memory(latency=latency), cycles, choose=stream_of_segments, depth=depth, step=STEP
         ).counts
         found.append(Covered(depth * each, counts.came / counts.cycles / slice_.peak(ports)))
     return found

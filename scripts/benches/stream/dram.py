@@ -8,7 +8,7 @@ from hw.tb.harness import Memory
 from scripts.benches import Figure, Sheet
 from scripts.benches.stream.alone import best
 from scripts.benches.stream.rates import WRITES, measure
-from scripts.benches.stream.readers import Choice, blocks_at_random, segments_at_random, streams
+from scripts.benches.stream.readers import Choice, blocks_at_random, segments_at_random, stream
 from scripts.benches.stream.slices import Slice
 
 REFRESHES = 16
@@ -26,9 +26,10 @@ class Traffic(NamedTuple):
 
 
 TRAFFIC: Mapping[str, Traffic] = {
-    "a stream at each port": Traffic(streams),
+    "a stream": Traffic(stream),
+    "blocks at random": Traffic(blocks_at_random),
     "segments at random": Traffic(segments_at_random),
-    "70/30, blocks": Traffic(blocks_at_random, WRITES),
+    "70/30, blocks at random": Traffic(blocks_at_random, WRITES),
 }
 
 

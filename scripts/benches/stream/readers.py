@@ -24,45 +24,46 @@ class Part(NamedTuple):
     segments: int
 
 
-Choice = Callable[[Slice, int, int], Part]
-"""What a port reads next, given its number, and that of its READs so far."""
+Choice = Callable[[Slice, int], Part]
+"""What is read next, given the number of READs so far."""
 
 
-def blocks_at_random(slice_: Slice, port: int, number: int) -> Part:
+def blocks_at_random(slice_: Slice, number: int) -> Part:
     """Whole blocks here and there."""
-    block = slice_.random.choice(slice_.blocks)
-    return Part(block, 0, slice_.params.segments(len(block.data)))
+    return _whole(slice_, slice_.random.choice(slice_.blocks))
 
 
-def segments_at_random(slice_: Slice, port: int, number: int) -> Part:
+def segments_at_random(slice_: Slice, number: int) -> Part:
     """One segment here, the next one elsewhere."""
-    block = slice_.random.choice(slice_.blocks)
-    return Part(block, slice_.random.randrange(slice_.params.segments(len(block.data))), 1)
+    whole = blocks_at_random(slice_, number)
+    return whole._replace(first=slice_.random.randrange(whole.segments), segments=1)
 
 
-def streams(slice_: Slice, port: int, number: int) -> Part:
-    """Block by block as they lie in memory, each port through a part of it that is its own."""
-    share = len(slice_.blocks) // slice_.params.tables.ports
-    block = slice_.blocks[port * share + number % share]
-    return Part(block, 0, slice_.params.segments(len(block.data)))
+def stream(slice_: Slice, number: int) -> Part:
+    """Block by block as they lie in memory, whichever port asks."""
+    return _whole(slice_, slice_.blocks[number % len(slice_.blocks)])
 
 
-def streams_of_segments(slice_: Slice, port: int, number: int) -> Part:
+def stream_of_segments(slice_: Slice, number: int) -> Part:
     """The same, segment by segment."""
-    whole = slice_.params.segments(slice_.length)
-    return streams(slice_, port, number // whole)._replace(first=number % whole, segments=1)
+    count = slice_.params.segments(slice_.length)
+    return stream(slice_, number // count)._replace(first=number % count, segments=1)
+
+
+def _whole(slice_: Slice, block: Block) -> Part:
+    return Part(block, 0, slice_.params.segments(len(block.data)))
 
 
 class Readers:
     """A requester at each of some ports that always has READs under way: `depth` of them, if that is given.
 
-    - `sent`: what each has asked for, in order.
+    - `sent`: what they have asked for, in order.
     """
 
     def __init__(self, slice_: Slice, ports: Sequence[int], choose: Choice, depth: int | None) -> None:
         self._slice, self._choose, self._depth = slice_, choose, depth
         self._rings = [slice_.rings[port] for port in ports]
-        self.sent: dict[RingId, list[Part]] = {ring: [] for ring in self._rings}
+        self.sent: list[Part] = []
         self._under_way: dict[RingId, list[tuple[Reply, Part]]] = {ring: [] for ring in self._rings}
 
     @property
@@ -86,8 +87,8 @@ class Readers:
         return len(under_way) < (LEAST if asked > BEATS else memory.waiting_reads)
 
     def _ask(self, ring: RingId) -> tuple[Reply, Part]:
-        part = self._choose(self._slice, ring.port, len(self.sent[ring]))
-        self.sent[ring].append(part)
+        part = self._choose(self._slice, len(self.sent))
+        self.sent.append(part)
         part.block.reads += 1
         return self._slice.software.send(ring, c.Read(part.block.handle, part.first, part.segments)), part
 

@@ -12,6 +12,9 @@ from hw.tb.slice.software import Software
 LATENCIES = (100, 200, 400)
 """Of memory, in cycles; buffers are sized for the last."""
 
+USUAL = 32 << 10
+"""Bytes of a frame."""
+
 POOL = 64
 """Frames: a channel of DRAM has them in tens of rows. Of large ones there are fewer."""
 
@@ -19,33 +22,31 @@ LONGEST = 64
 """Most segments of a block; what large frames have beyond is not used."""
 
 BLOCKS = 24
-"""That there always are; of large frames fewer."""
-
+"""That there always are; in large frames fewer."""
 
 Place = tuple[int, int]
 """A segment: its frame, and its number there."""
 
 
 class Geometry(NamedTuple):
-    """What is compiled: channels, ports, and bytes of a frame, a beat and a segment."""
+    """What is compiled: channels, ports, bytes of a beat and a segment, and of a frame of each pool."""
 
     channels: int
     ports: int
-    frame: int = 32 << 10
     beat: int = 64
     segment: int = 4096
+    frames: tuple[int, ...] = (USUAL,)
 
-    def __str__(self) -> str:
-        usual = Geometry(self.channels, self.ports)
-        more = f", frames of {self.frame >> 10:,} KiB" if self.frame != usual.frame else ""
-        if (self.beat, self.segment) != (usual.beat, usual.segment):
-            more += f", beats of {self.beat} and segments of {self.segment:,} bytes"
-        return f"{self.channels} x {self.ports}{more}"
+    def name(self, pool: int) -> str:
+        """Return what is written in tables."""
+        text = f"{self.channels} x {self.ports}"
+        if (self.beat, self.segment) != (64, 4096):
+            text += f", beats of {self.beat} and segments of {self.segment:,} bytes"
+        return text if self.frames[pool] == USUAL else f"{text}, frames of {self.frames[pool] >> 10:,} KiB"
 
-    @property
-    def large(self) -> bool:
-        """Whether a block is a sample of its frame."""
-        return self.frame > LONGEST * self.segment
+    def large(self, pool: int) -> bool:
+        """Return whether a block is a sample of its frame."""
+        return self.frames[pool] > LONGEST * self.segment
 
     def params(self) -> Params:
         """Return all parameters; tables are small and without ECC, so that they are compiled soon."""
@@ -55,8 +56,6 @@ class Geometry(NamedTuple):
             "memory.segment_bytes": self.segment,
             "memory.latency_cycles": LATENCIES[-1],
             "tables.ports": self.ports,
-            "pools.0.frame_bytes": self.frame,
-            "pools.0.frames": POOL // 4 if self.large else POOL,
             "tables.partitions": 2,
             "tables.models": 2,
             "tables.rings_per_port": 2,
@@ -71,6 +70,9 @@ class Geometry(NamedTuple):
             "cam.banks": 2,
             "cam.ways": 4,
         }
+        for i, size in enumerate(self.frames):
+            settings[f"pools.{i}.frame_bytes"] = size
+            settings[f"pools.{i}.frames"] = POOL // 4 if self.large(i) else POOL
         return load_params(None, ["preset=DEFAULT", *(f"{name}={value}" for name, value in settings.items())])
 
 
@@ -85,26 +87,32 @@ class Block:
 
 
 class Slice:
-    """A compiled slice in service, with a ring at each port, and blocks of random bytes.
+    """A compiled slice in service, with a ring at each port, and blocks of random bytes in one of its pools.
 
-    - `name`: in tables. `length`: of all blocks.
+    - `name`: in tables. `length`: of all blocks. `frames`: of the pool.
     """
 
-    def __init__(self, params: Params, *, name: str, length: int, blocks: int, seed: int) -> None:
+    def __init__(self, params: Params, *, name: str, length: int, blocks: int, seed: int, pool: int = 0) -> None:
         self.params, self.name, self.length, self.random = params, name, length, Random(seed)
+        self.frames = params.pools[pool].frames
         self.harness = Harness(params, seed=seed)
         self.software = Software(self.harness, params)
         self.rings = [RingId(port, 0) for port in range(params.tables.ports)]
-        self.software.begin(*self.rings)
+        self.software.begin(*self.rings, pool=pool)
         self.keys = iter(range(1 << 32))
         self.blocks = [self._store() for _ in range(blocks)]
 
     @classmethod
-    def of(cls, geometry: Geometry, seed: int) -> "Slice":
-        """Compile a geometry."""
-        length = min(geometry.frame, LONGEST * geometry.segment)
-        blocks = 8 if geometry.large else BLOCKS
-        return cls(geometry.params(), name=str(geometry), length=length, blocks=blocks, seed=seed)
+    def of(cls, geometry: Geometry, pool: int, seed: int) -> "Slice":
+        """Compile a geometry, unless it was, and use one of its pools."""
+        return cls(
+            geometry.params(),
+            name=geometry.name(pool),
+            length=min(geometry.frames[pool], LONGEST * geometry.segment),
+            blocks=BLOCKS // 3 if geometry.large(pool) else BLOCKS,
+            seed=seed,
+            pool=pool,
+        )
 
     def peak(self, ports: int) -> int:
         """Beats a cycle that the channels and so many ports carry one way: a beat each, so the fewer decide."""

@@ -49,7 +49,7 @@ class Writers:
 
     A block that is sealed joins those that are read; when newer ones have come, it is dropped.
 
-    - `sent`: the segments that each has written, in order.
+    - `sent`: the segments that they have written, in order.
     """
 
     def __init__(self, slice_: Slice, share: float) -> None:
@@ -58,8 +58,8 @@ class Writers:
         self._pace = share / (1 - share)
         self._from = slice_.software.beats
         self._begun = 0
-        self._frames = (slice_.params.pools[0].frames - len(slice_.blocks)) // len(self._writers)
-        self.sent: dict[RingId, list[Place]] = {ring: [] for ring in slice_.rings}
+        self._frames = (slice_.frames - len(slice_.blocks)) // len(self._writers)
+        self.sent: list[Place] = []
 
     @property
     def busy(self) -> bool:
@@ -99,7 +99,7 @@ class Writers:
         handle, data = claim.answers[0].handle, slice_.new_bytes()
         assert handle is not None, "what is granted has a handle"
         self._begun += slice_.params.flits(length)
-        self.sent[writer.ring] += [(handle.frame, i) for i in range(slice_.params.segments(length))]
+        self.sent += [(handle.frame, i) for i in range(slice_.params.segments(length))]
         self._software.send(writer.ring, c.Write(handle, 0, data))
         sealed = self._software.send(writer.ring, c.Seal(handle, length, google_crc32c.value(data)))
         writer.sealing.append((Block(key, handle, data), sealed))
