@@ -101,29 +101,28 @@ def test_a_beat_that_is_lost_is_found(few: Slice, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("writes", [0.0, 0.3])
 def test_a_requester_alone_asks_for_the_same_bursts(few: Slice, monkeypatch: pytest.MonkeyPatch, writes: float) -> None:
-    """Each segment that was asked for, once, on its channel and at its address, in any order; the better one counts."""
+    """Each segment that was asked for, once, on its channel and at its address, in both orders."""
     measured = measure(few, SHARED, 500, choose=segments_at_random, writes=writes)
-    parts = [part for sent in measured.readers.sent.values() for part in sent]
-    wanted = Counter((part.block.handle.frame, part.first, False) for part in parts)
+    wanted = Counter((part.block.handle.frame, part.first, False) for part in measured.readers.sent)
     if measured.writers:
-        wanted += Counter((*place, True) for sent in measured.writers.sent.values() for place in sent)
+        wanted += Counter((*place, True) for place in measured.writers.sent)
     asked: list[list[Request]] = []
 
     def ask(channel: MemoryChannel, bursts: list[Request], *, outstanding: int) -> SimpleNamespace:
         asked.append(bursts)
-        return SimpleNamespace(fraction=len(asked) / 4)
+        return SimpleNamespace(fraction=len(asked))
 
     monkeypatch.setattr(alone, "request", ask)
-    best = alone.best(PARAMS, MemoryChannel(dram=HBM3), measured, 0)
+    found = alone.alone(PARAMS, MemoryChannel(dram=HBM3), measured, 0)
     channels, stripes = PARAMS.memory.channels, Striping(PARAMS)
-    assert best == pytest.approx((channels + 1) / 4)
-    for order in asked[::2], asked[1::2]:
-        found = Counter(
+    assert found == pytest.approx(((channels + 1) / 2, channels + (channels + 1) / 2))
+    for order in asked[:channels], asked[channels:]:
+        bursts_found = Counter(
             (*stripes.segment_at(channel, burst.address), burst.write)
             for channel, bursts in enumerate(order)
             for burst in bursts
         )
-        assert len(order) == channels and found == wanted
+        assert len(order) == channels and bursts_found == wanted
 
 
 def test_a_stream_alone_gets_what_a_stream_gets() -> None:
@@ -131,25 +130,31 @@ def test_a_stream_alone_gets_what_a_stream_gets() -> None:
     params = Geometry(1, 1).params()
     blocks = [Block(key, Handle(0, 0, key, 0, 0), b"") for key in range(params.frames)]
     parts = [Part(block, 0, 8) for _ in range(4) for block in blocks]
-    measured = Measured(Counts(0, 0, 0, 0, 0), cast(Readers, SimpleNamespace(sent={RingId(0, 0): parts})), None)
+    measured = Measured(Counts(0, 0, 0, 0, 0), cast(Readers, SimpleNamespace(sent=parts)), None)
     channel, whole = MemoryChannel(dram=HBM3), params.memory.segment_bytes
     stream = [Request(whole * (number % (8 * params.frames)), whole) for number in range(8 * len(parts))]
     wanted = request(channel, stream[: alone.BURSTS], outstanding=params.read_segments).fraction
-    assert alone.best(params, channel, measured, 0) == wanted == pytest.approx(0.92, abs=0.01)
+    assert alone.alone(params, channel, measured, 0) == (wanted, wanted)
+    assert wanted == pytest.approx(0.92, abs=0.01)
 
 
 def test_figures_miss_their_targets() -> None:
     """By the worst of what was measured."""
-    name = str(Geometry(4, 4, frame=40 << 20))
+    name = Geometry(4, 4, frames=(40 << 20,)).name(0)
     assert name == "4 x 4, frames of 40,960 KiB"
     good = ideal.Reads(name, [1.0, 0.99, 1.0], [0.97, 1.0, 1.0])
     bad = ideal.Reads(name, [1.0, 1.0, 0.98], [0.96, 1.0, 1.0])
     assert [figure.ok for figure in ideal.figures([good, bad])] == [True, True, False, False]
     rows = [mixed.Mixed(name, 100, 0.96, 0.9, 0.3, 250), mixed.Mixed("other", 100, 0.94, 0.9, 0.2, 250)]
     assert [figure.ok for figure in mixed.figures(rows)] == [True, True, False, False]
-    ratios = dict(zip(product(DRAMS, dram.TRAFFIC), (0.99, 0.97, *[1.0] * 7), strict=True))
-    beside = [dram.Beside(name, *kind, ours=ratio * 0.9, best=0.9, writes=0.3) for kind, ratio in ratios.items()]
-    assert [figure.ok for figure in dram.figures(beside)] == [True, False, *[True] * 7]
+    kinds = product(DRAMS, dram.TRAFFIC)
+    beside = [
+        dram.Beside(name, channels, *kind, 0.97, alone.Alone(1.0, 1.0), 0.3) for kind in kinds for channels in (1, 4)
+    ]
+    good_alone = [each._replace(ours=0.99) if each.channels == 1 else each for each in beside]
+    uneven = [traffic == "segments at random" for _, traffic in product(DRAMS, dram.TRAFFIC)]
+    assert [figure.ok for figure in dram.figures(beside)] == [False] * 12
+    assert [figure.ok for figure in dram.figures(good_alone)] == uneven
     for sheet in ideal.sheet([good]), mixed.sheet(rows), dram.sheet(beside):
         assert {len(row) for row in sheet.rows} == {len(sheet.columns)}
 
@@ -166,12 +171,13 @@ def test_what_is_in_flight_decides(few: Slice, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_slice_is_measured_in_front_of_dram(few: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dram, "REFRESHES", 1)
+    monkeypatch.setattr(dram, "CYCLES", 1_000)
     monkeypatch.setattr(dram, "DRAMS", {"HBM2": DRAMS["HBM2"]})
     rows = dram.beside(few, 0)
-    assert [(each.dram, each.traffic) for each in rows] == [("HBM2", traffic) for traffic in dram.TRAFFIC]
+    assert [each[2:4] for each in rows] == [(on, traffic) for traffic in dram.TRAFFIC for on in ("ideal", "HBM2")]
     for each in rows:
-        assert 0.1 < each.ours < 1 and 0.1 < each.best < 1
-        assert (each.writes > 0) == (each.traffic == "70/30, blocks")
+        assert 0.1 < each.ours < 1 and 0.1 < each.alone.at_random <= 1
+        assert (each.writes > 0) == each.traffic.startswith("70/30")
 
 
 def test_a_trace_is_refused() -> None:

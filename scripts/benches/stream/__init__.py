@@ -19,8 +19,8 @@ GEOMETRIES = (
 )
 """Channels and ports; frames from the least to the largest; beats and segments, of few beats and of many."""
 
-FILLED = tuple(each for each in GEOMETRIES if each.channels == each.ports and (each.beat, each.segment) == (64, 4096))
-"""Whose ports fill a bus that reads and writes share."""
+FILLED = tuple(each for each in GEOMETRIES if each.ports >= each.channels and each.usual)
+"""Whose ports fill the buses that reads and writes share, with beats and segments as they mostly are."""
 
 COVERED = GEOMETRIES[0]
 """Where it is shown how much has to be in flight."""

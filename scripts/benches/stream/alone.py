@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 from statistics import fmean
+from typing import NamedTuple
 
 from hw.params import Params
 from hw.params.dram import MemoryChannel
@@ -15,21 +16,30 @@ BURSTS = 2_000
 """Bursts of a channel at most: more than a hundred refreshes."""
 
 
-def best(params: Params, channel: MemoryChannel, measured: Measured, seed: int) -> float:
-    """Return the fraction of its peak that a channel gives, on average, if it is asked for what a slice was asked for.
+class Alone(NamedTuple):
+    """Fractions of the peak, with writes between reads at random, and in batches as long as those of a slice."""
 
-    Bursts come in the order in which ports asked for them, with writes between reads at random, or in batches as long
-    as the slice's: what is better counts. As many are under way as the slice has buffers for reads of a channel.
+    at_random: float
+    in_batches: float
+
+
+def alone(params: Params, channel: MemoryChannel, measured: Measured, seed: int) -> Alone:
+    """Return what a channel gives, on average, if it is asked for what a slice was asked for.
+
+    Bursts come in the order in which ports asked for them, and as many are under way as the slice has buffers for reads
+    of a channel.
     """
     reads = [(part.block.handle.frame, part.first + i) for part in measured.readers.sent for i in range(part.segments)]
     writes = measured.writers.sent if measured.writers else []
-    outstanding = params.tables.ports * params.read_segments
-    return fmean(
-        max(
-            request(channel, bursts[:BURSTS], outstanding=outstanding).fraction
-            for bursts in (_shuffled(Random(seed), *kinds), _batched(params.memory.turn_bursts, *kinds))
-        )
-        for kinds in zip(_by_channel(params, reads), _by_channel(params, writes, write=True), strict=True)
+    kinds = list(zip(_by_channel(params, reads), _by_channel(params, writes, write=True), strict=True))
+
+    def fraction(bursts: list[Request]) -> float:
+        outstanding = params.tables.ports * params.read_segments
+        return request(channel, bursts[:BURSTS], outstanding=outstanding).fraction
+
+    return Alone(
+        fmean(fraction(_shuffled(Random(seed), *each)) for each in kinds),
+        fmean(fraction(_batched(params.memory.turn_bursts, *each)) for each in kinds),
     )
 
 

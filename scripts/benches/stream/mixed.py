@@ -12,6 +12,10 @@ TURNAROUND, BATCH = 16, 256
 """Cycles in which the bus rests when it turns, and beats that it moves at most while the others wait."""
 
 
+MOST = 4
+"""Channels of the slices that are measured."""
+
+
 class Mixed(NamedTuple):
     """Fractions of all cycles: used for data or turning, and used for data; writes in the data, and beats a turn."""
 
@@ -24,8 +28,12 @@ class Mixed(NamedTuple):
 
 
 def mixed(slice_: Slice, cycles: int) -> list[Mixed]:
-    """Measure READs of blocks at random beside WRITEs of whole blocks, at all latencies."""
-    return [_mixed(slice_, latency, cycles) for latency in LATENCIES]
+    """Measure READs of blocks at random beside WRITEs of whole blocks, at all latencies.
+
+    Blocks are long: on fewer channels than `MOST` it goes on for longer than `cycles`, until as much has moved.
+    """
+    longer = cycles * MOST // slice_.params.memory.channels
+    return [_mixed(slice_, latency, longer) for latency in LATENCIES]
 
 
 def _mixed(slice_: Slice, latency: int, cycles: int) -> Mixed:

@@ -37,10 +37,15 @@ class Geometry(NamedTuple):
     segment: int = 4096
     frames: tuple[int, ...] = (USUAL,)
 
+    @property
+    def usual(self) -> bool:
+        """Whether beats and segments are what they mostly are."""
+        return (self.beat, self.segment) == (64, 4096)
+
     def name(self, pool: int) -> str:
         """Return what is written in tables."""
         text = f"{self.channels} x {self.ports}"
-        if (self.beat, self.segment) != (64, 4096):
+        if not self.usual:
             text += f", beats of {self.beat} and segments of {self.segment:,} bytes"
         return text if self.frames[pool] == USUAL else f"{text}, frames of {self.frames[pool] >> 10:,} KiB"
 
