@@ -55,7 +55,7 @@ class MemoryParams(Section):
     row_bytes: int = param(
         4096,
         "bytes of a channel behind each other in one of them",
-        low=512,
+        low=4096,
         high=1 << 20,
         unit="bytes",
         power_of_two=True,

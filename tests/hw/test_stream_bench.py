@@ -19,7 +19,7 @@ from hw.rtl.fabric import Channel
 from hw.tb.harness import Memory
 from hw.tb.harness.dram import Request, request
 from hw.tb.slice.software import Reply, Software
-from scripts.benches.stream import alone, covered, dram, ideal, mixed, rates, run
+from scripts.benches.stream import alone, covered, dram, ideal, mixed, rates, readers, run
 from scripts.benches.stream.rates import Counts, Measured, measure
 from scripts.benches.stream.readers import Part, Readers, segments_at_random
 from scripts.benches.stream.slices import Block, Geometry, Slice
@@ -27,13 +27,18 @@ from scripts.report import draw
 from tests.hw.corebench import small
 
 PARAMS = small()
-LENGTH, CYCLES, TURNAROUND = 4096, 3_000, 8
+DEPTH = 2
+"""READs under way where there are writes: so few frames are free again soon."""
+
+LENGTH, CYCLES, TURNAROUND = 4096, 2_000, 8
 SHARED = Memory(shared=True, turnaround=TURNAROUND)
 
 
 @pytest.fixture
-def few(seed: int) -> Slice:
-    """A small slice with two blocks, and some frames for others."""
+def few(seed: int, monkeypatch: pytest.MonkeyPatch) -> Slice:
+    """A small slice with two blocks, and some frames for others; requesters ask for little at a time."""
+    monkeypatch.setattr(rates, "WARMING", 500)
+    monkeypatch.setattr(readers, "BEATS", 800)
     print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_stream_bench.py", flush=True)
     return Slice(PARAMS, name="small", length=LENGTH, blocks=2, seed=seed)
 
@@ -51,7 +56,7 @@ def test_reads_and_writes_go_on_for_long(few: Slice) -> None:
     """Data and turns fill no more cycles than there are; all frames come back, and blocks that are read stay."""
     blocks = list(few.blocks)
     for _ in range(2):
-        counts = measure(few, SHARED, CYCLES, writes=0.3).counts
+        counts = measure(few, SHARED, CYCLES, depth=DEPTH, writes=0.3).counts
         used = counts.read + counts.written + TURNAROUND * counts.turns
         assert counts.turns > 10 and counts.written > 3 * PARAMS.flits(LENGTH)
         assert used <= PARAMS.memory.channels * (CYCLES + TURNAROUND)
@@ -78,7 +83,7 @@ def test_what_was_written_is_compared_too(few: Slice, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Software, "send", other)
     with pytest.raises(KvnodeError, match="or with other bytes"):
-        measure(few, SHARED, CYCLES, writes=0.3)
+        measure(few, SHARED, CYCLES, depth=DEPTH, writes=0.3)
 
 
 @pytest.mark.parametrize("kind", ["data", "end"])
@@ -102,7 +107,7 @@ def test_a_beat_that_is_lost_is_found(few: Slice, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("writes", [0.0, 0.3])
 def test_a_requester_alone_asks_for_the_same_bursts(few: Slice, monkeypatch: pytest.MonkeyPatch, writes: float) -> None:
     """Each segment that was asked for, once, on its channel and at its address, in both orders."""
-    measured = measure(few, SHARED, 500, choose=segments_at_random, writes=writes)
+    measured = measure(few, SHARED, 500, choose=segments_at_random, depth=DEPTH, writes=writes)
     wanted = Counter((part.block.handle.frame, part.first, False) for part in measured.readers.sent)
     if measured.writers:
         wanted += Counter((*place, True) for place in measured.writers.sent)
@@ -162,9 +167,10 @@ def test_figures_miss_their_targets() -> None:
 def test_what_is_in_flight_decides(few: Slice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many READs bring twice as many beats, until the links are full."""
     monkeypatch.setattr(covered, "LATENCIES", (200,))
-    found = covered.covered(few, 2_000)
+    monkeypatch.setattr(covered, "MOST", 0.5)
+    found = covered.covered(few, 1_000)
     assert [each.in_flight for each in found[:2]] == [32 / 200, 64 / 200]
-    assert 1.7 < found[1].rate / found[0].rate <= 2.1
+    assert 1.7 < found[1].rate / found[0].rate < 2.3
     drawing = draw(lambda axes: covered.plot(axes, found), label="in flight")
     assert ElementTree.fromstring(drawing).tag.endswith("svg")
 
@@ -173,10 +179,11 @@ def test_a_slice_is_measured_in_front_of_dram(few: Slice, monkeypatch: pytest.Mo
     monkeypatch.setattr(dram, "REFRESHES", 1)
     monkeypatch.setattr(dram, "CYCLES", 1_000)
     monkeypatch.setattr(dram, "DRAMS", {"HBM2": DRAMS["HBM2"]})
+    monkeypatch.setattr(dram, "TRAFFIC", {name: dram.TRAFFIC[name] for name in ("a stream", "70/30, blocks at random")})
     rows = dram.beside(few, 0)
     assert [each[2:4] for each in rows] == [(on, traffic) for traffic in dram.TRAFFIC for on in ("ideal", "HBM2")]
     for each in rows:
-        assert 0.1 < each.ours < 1 and 0.1 < each.alone.at_random <= 1
+        assert 0.1 < each.ours <= 1 and 0.1 < each.alone.at_random <= 1
         assert (each.writes > 0) == each.traffic.startswith("70/30")
 
 

@@ -19,7 +19,7 @@ MOST = 1.75
 
 
 class Covered(NamedTuple):
-    """In flight on a channel, over latency times bandwidth; and beats that come, of what channels carry."""
+    """In flight, over latency times bandwidth; and beats that come, of what channels and ports carry."""
 
     in_flight: float
     rate: float
@@ -28,8 +28,8 @@ class Covered(NamedTuple):
 def covered(slice_: Slice, cycles: int) -> list[Covered]:
     """Measure READs of a segment each, one behind the other, by how many are under way."""
     latency, found = LATENCIES[-1], []
-    ports, channels = slice_.params.tables.ports, slice_.params.memory.channels
-    each = ports * slice_.params.segment_beats / channels / latency
+    ports = slice_.params.tables.ports
+    each = ports * slice_.params.segment_beats / slice_.peak(ports) / latency
     for depth in range(1, int(MOST / each) + 1):
         counts = measure(
             slice_, Memory(latency=latency), cycles, choose=stream_of_segments, depth=depth, step=STEP
