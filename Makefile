@@ -7,7 +7,8 @@ TEST := .venv/test.stamp
 JOBS ?= 2
 # A file runs in one process, which keeps what it has built; in their order, for the last files are short.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-BENCHES := $(filter-out __init__,$(basename $(notdir $(wildcard scripts/benches/*.py))))
+BENCH_FILES := $(wildcard scripts/benches/*.py) $(patsubst %/__init__.py,%,$(wildcard scripts/benches/*/__init__.py))
+BENCHES := $(sort $(filter-out __init__,$(basename $(notdir $(BENCH_FILES)))))
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove lint docs bench nightly clean

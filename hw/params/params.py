@@ -63,6 +63,17 @@ class MemoryParams(Section):
     turn_bursts: int = param(
         4, "bursts of reads, and of writes, that a channel lets out in turn while both wait", low=1, high=16
     )
+    banks: int = param(
+        4, "rows that a channel has open beside each other; 1: it has none", low=1, high=64, power_of_two=True
+    )
+    row_bytes: int = param(
+        4096,
+        "bytes of a channel behind each other in one of them",
+        low=4096,
+        high=1 << 20,
+        unit="bytes",
+        power_of_two=True,
+    )
     waiting_reads: int = param(32, "READs under way at a port", low=2, high=64)
 
 
@@ -348,18 +359,21 @@ class Params:
         return max(self.link.answers, self.tables.lookup_keys)
 
     @property
+    def covering_bursts(self) -> int:
+        """Bursts in flight that keep a channel busy: 1.25 x latency in beats, and the one being sent."""
+        return 1 + math.ceil(COVER * self.memory.latency_cycles / self.segment_beats)
+
+    @property
     def write_bursts(self) -> int:
         """Writes in flight for a port on a channel, each with an AXI ID: its share of those that keep a channel busy.
 
-        For that a channel needs 1.25 x latency in beats, and the one being sent. All ports together keep a channel
-        busy, and all channels together a port: the fewer of them decide the share, which is two at least. Ports that
-        can take and give all that the channels do have no slack, and an order of channels each: one more for every
-        doubling of the channels (found by simulation) lets none of them run dry.
+        All ports together keep a channel busy, and all channels together a port: the fewer of them decide the share,
+        which is two at least. Ports that can take and give all that the channels do have no slack, and an order of
+        channels each: one more for every doubling of the channels (found by simulation) lets none of them run dry.
         """
         ports, channels = self.tables.ports, self.memory.channels
-        bursts = 1 + math.ceil(COVER * self.memory.latency_cycles / self.segment_beats)
         slack = channels.bit_length() - 1 if ports >= channels else 0
-        return max(2, math.ceil(bursts / min(ports, channels)) + slack)
+        return max(2, math.ceil(self.covering_bursts / min(ports, channels)) + slack)
 
     @property
     def write_buffers(self) -> int:

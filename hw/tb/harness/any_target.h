@@ -18,7 +18,8 @@ struct TargetBehaviour {
 };
 
 struct TargetStatistics {
-    std::uint64_t read_bursts, read_beats, read_busy, most_reads, write_bursts, write_beats, write_busy, most_writes;
+    std::uint64_t read_bursts, read_beats, read_busy, most_reads, write_bursts, write_beats, write_busy, most_writes,
+        turns;
 };
 
 // Errors that are still to be made, or that were delivered.

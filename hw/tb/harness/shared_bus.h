@@ -8,16 +8,18 @@ public:
     void behave(std::uint32_t turnaround, std::uint32_t batch) { turnaround_ = turnaround, batch_ = batch; }
 
     // Decides for a cycle, given who has a beat to move. The bus turns if the others have one, and these have none or
-    // have moved a batch; never while a read stands that was not taken.
-    void decide(bool reads, bool writes, bool standing, std::uint64_t cycle) {
+    // have moved a batch; never while a read stands that was not taken. Returns whether it does.
+    bool decide(bool reads, bool writes, bool standing, std::uint64_t cycle) {
         const bool mine = writing_ ? writes : reads, others = writing_ ? reads : writes;
-        if (!standing && others && (!mine || moved_ >= batch_)) {
+        const bool turns = !standing && others && (!mine || moved_ >= batch_);
+        if (turns) {
             writing_ = !writing_;
             moved_ = 0;
             free_ = cycle + turnaround_;
         }
         reads_ = !writing_ && cycle >= free_;
         writes_ = writing_ && cycle >= free_;
+        return turns;
     }
 
     bool reads() const { return reads_; }

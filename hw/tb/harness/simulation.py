@@ -70,7 +70,10 @@ class Memory:
 
 
 class TargetStatistics(NamedTuple):
-    """What a target has counted: bursts, beats, cycles with a beat offered, and most bursts in flight."""
+    """What a target has counted: bursts, beats, cycles with a beat offered, and most bursts in flight.
+
+    - `turns`: of a bus that is `shared`, from reads to writes or back.
+    """
 
     read_bursts: int
     read_beats: int
@@ -80,6 +83,7 @@ class TargetStatistics(NamedTuple):
     write_beats: int
     write_busy: int
     most_writes: int
+    turns: int
 
 
 class Injected(NamedTuple):

@@ -41,7 +41,7 @@ public:
         if (!standing && !reads_.empty() && answer_willing_(random_))
             reading_ = choose(reads_, behaviour_.interleave, cycle);
         if (behaviour_.shared) {
-            bus_.decide(reading_ != NONE, ports_.wvalid, standing, cycle);
+            statistics.turns += bus_.decide(reading_ != NONE, ports_.wvalid, standing, cycle);
             if (!standing && !bus_.reads()) reading_ = NONE;
         }
         ports_.wready = data_willing_(random_) && (!behaviour_.shared || bus_.writes());

@@ -8,7 +8,7 @@ import google_crc32c
 from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.params import Params
-from hw.params.protocol import Handle, ModelState, RingId, SessionId, Status
+from hw.params.protocol import TAG_BITS, Handle, ModelState, RingId, SessionId, Status
 from hw.rtl.fabric import Channel
 from hw.tb.harness import Harness
 from hw.tb.harness.simulation import records
@@ -73,7 +73,7 @@ class Software:
         self.harness = harness
         self.beats = 0
         self._params, self._packets = params, Packets(params)
-        self._tags = itertools.count()
+        self._tags = itertools.cycle(range(1 << TAG_BITS))
         self._replies: dict[tuple[RingId, int], Reply] = {}
         self._parts: dict[int, list[int]] = {}
 
@@ -81,14 +81,14 @@ class Software:
         """Have a command done by way of the registers."""
         return administer(self.harness, command)
 
-    def begin(self, *rings: RingId) -> None:
-        """Bring the slice into service: a partition with the whole first pool has these rings, and model 0 is LIVE."""
+    def begin(self, *rings: RingId, pool: int = 0) -> None:
+        """Bring the slice into service: a partition with a whole pool has these rings, and model 0 is LIVE."""
         while not self.status("ready"):
             self.harness.run(STEP)
         self.administer(c.SetEpoch(99))
         self.harness.run(STEP)
-        settings = c.SetPartition(0, quota=self._params.pools[0].frames), c.SetModel(0, ModelState.LIVE)
-        for command in (*settings, *(c.Bind(ring, 0) for ring in rings)):
+        partition = c.SetPartition(0, pool=pool, quota=self._params.pools[pool].frames)
+        for command in (partition, c.SetModel(0, ModelState.LIVE), *(c.Bind(ring, 0) for ring in rings)):
             status = self.administer(command)
             if status is not Status.OK:
                 raise CheckError(f"{command} ended {status}")

@@ -10,6 +10,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_read, is_error
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
+from hw.rtl.node.data.rows import Rows
 from hw.rtl.node.data.turns import READS
 from hw.rtl.shared import shared
 
@@ -41,8 +42,9 @@ class ReadLane(wiring.Component):
     Ordering and stalls
     -------------------
     Ports take turns. A read waits for the `turn` of reads, and until its port has a free buffer here, so memory never
-    waits: RREADY is always high. Each read in flight has an ID of its own: bursts may come back in any order, and
-    interleaved.
+    waits: RREADY is always high. As long as enough are under way to keep the channel busy, a read that would follow
+    one in another row of its bank waits for a read of another port (`Rows`). Each read in flight has an ID of its own:
+    bursts may come back in any order, and interleaved.
 
     Reset and errors
     ----------------
@@ -88,16 +90,22 @@ class ReadLane(wiring.Component):
         m.d.comb += memory.rready.eq(1)
 
         asking = Cat(read.valid & bank.free for read, bank in zip(self.reads, banks, strict=True))
+        m.submodules.rows = rows = Rows(self._params)
         last = Signal(range(max(2, ports)))
-        chosen = next_in_turn(m, asking, last)
+        chosen = next_in_turn(m, rows.may, last)
         take, advance = Signal(), Signal()
         our_id = Signal(read_id_layout(self._params))
         under_way = Signal(range(ports * self._params.read_segments + 1))
         m.d.sync += under_way.eq(under_way + take - (memory.rvalid & memory.rlast))
         m.d.comb += [
+            rows.asking.eq(asking),
+            *(address.eq(read.payload.address) for address, read in zip(rows.addresses, self.reads, strict=True)),
+            rows.patient.eq(under_way >= self._params.covering_bursts),
+            rows.take.eq(take),
+            rows.chosen.eq(chosen),
             advance.eq(~memory.arvalid | memory.arready),
-            take.eq(advance & asking.any() & self.turn.may),
-            self.turn.waits.eq(asking.any()),
+            take.eq(advance & rows.may.any() & self.turn.may),
+            self.turn.waits.eq(rows.may.any()),
             self.turn.begins.eq(take),
             self.turn.busy.eq(asking.any() | (under_way != 0)),
             our_id.port.eq(chosen),

@@ -10,6 +10,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_write, is_error
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.layouts import lane_beat_layout, write_beat_layout, write_id_layout, write_widths
+from hw.rtl.node.data.rows import Rows
 from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_bank import WriteBank
 from hw.rtl.queue import Queue
@@ -49,9 +50,9 @@ class WriteLane(wiring.Component):
     Ordering and stalls
     -------------------
     Ports take turns, a segment each, among those that have a whole one and an ID: such a segment waits for one of each
-    other port at most, and for the `turn` of writes. Those of a port go in order. Each burst in flight has an ID of its
-    own, half of which is the port: they may be answered in any order, and no port's answers wait for those of another.
-    BREADY is always high.
+    other port at most, or two if that spares a row (`Rows`), and for the `turn` of writes. Those of a port go in order.
+    Each burst in flight has an ID of its own, half of which is the port: they may be answered in any order, and no
+    port's answers wait for those of another. BREADY is always high.
 
     Reset and errors
     ----------------
@@ -105,10 +106,15 @@ class WriteLane(wiring.Component):
         m.submodules.turns = turns = Queue(bits_for(ports - 1), depth=2 * batch)
         asking = Cat(bank.bursts.valid for bank in banks)
         last = Signal(range(max(2, ports)))
-        chosen = next_in_turn(m, asking, last)
+        m.submodules.rows = rows = Rows(self._params)
+        chosen = next_in_turn(m, rows.may, last)
         our_id = Signal(write_id_layout(self._params))
         advance, take = Signal(), Signal()
         m.d.comb += [
+            rows.asking.eq(asking),
+            *(address.eq(bank.bursts.payload.address) for address, bank in zip(rows.addresses, banks, strict=True)),
+            rows.take.eq(take),
+            rows.chosen.eq(chosen),
             advance.eq(~memory.awvalid | memory.awready),
             take.eq(advance & turns.i.ready & asking.any() & self.turn.may),
             self.turn.waits.eq(asking.any()),
