@@ -10,13 +10,14 @@ from time import sleep
 from typing import Self
 
 from hw.params import commands as c
-from hw.params.commands import Binding, Command, Completion, Message
+from hw.params.commands import Binding, Command, Completion, Fence, Message
 from hw.params.errors import InputError
 from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination
 from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
+from sw.driver.lives import LIVES, mark, marked, outlived
 from sw.driver.statistics import Statistics
 from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
@@ -28,18 +29,26 @@ def _give_way() -> None:
         sleep(0)
 
 
+NO_TAG = -1
+"""In completions of commands that the device has not been given."""
+
+_START = register_map()["CONTROL"].field("start").mask
+
+
 class Ticket:
     """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes.
 
-    ``then`` is called with the completion when nobody else will look at it; see ``Device.follow_up``.
+    ``life``: of the device, when it was sent. ``then`` is called with the completion when nobody else will look at it;
+    see ``Device.follow_up``.
     """
 
-    __slots__ = ("begun", "completion", "opcode", "size", "then")
+    __slots__ = ("begun", "completion", "life", "opcode", "size", "then")
 
-    def __init__(self, command: Command, begun: float | None) -> None:
+    def __init__(self, command: Command, begun: float | None, life: int) -> None:
         self.opcode = command.opcode
         self.size = len(command.data) if isinstance(command, c.Write) else 0
         self.begun = begun
+        self.life = life
         self.completion: Completion | None = None
         self.then: Callable[[Completion], None] | None = None
 
@@ -49,6 +58,9 @@ class Device:
 
     Routes completions to tickets and messages to listeners, and keeps ``statistics``. A context manager that closes its
     transport. ``timeout``: how long commands may take, as in ``Transport.set_timeout``.
+
+    A pin or session that it gave out before its last ``start``, or that another ``Device`` did, is STALE and does not
+    reach it.
 
     Several threads may use it and its clients: one lock is held around every access to the transport. A thread that
     waits lets go of it from time to time, so that others can send what it waits for. Listeners are called with the lock
@@ -66,6 +78,8 @@ class Device:
         self._arrived: deque[Arrival] = deque()
         self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
+        self._life = next(LIVES)
+        self._epochs: set[int] = set()
         tables = self.params.tables
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
         self._tags = {ring: Tags(ring) for ring in (REGISTERS, *self.rings)}
@@ -114,7 +128,10 @@ class Device:
     def write(self, register: str, value: int) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
         with self._lock:
+            begins = register == "CONTROL" and value & _START and not self.read_field("STATUS", "started")
             self.transport.write_register(self._register(register).offset, value)
+            if begins:
+                self._life = next(LIVES)
 
     def read_field(self, register: str, field: str) -> int:
         """The value of one field of a register."""
@@ -136,19 +153,32 @@ class Device:
         return any(self.read_field(register, field) for _ in range(self.patience))
 
     def start(self, epoch: int | None = None) -> None:
-        """Restart the slice and take a fresh epoch into use: all state from before is gone, its handles are STALE."""
+        """Restart the slice and take a fresh epoch into use: all state from before is gone.
+
+        Handles, pins and sessions from before are STALE. Other threads wait meanwhile. InputError for an epoch that is
+        none, that the slice is in, or that this device has started before: its handles would mean something again.
+        """
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
         if not 0 < epoch < 1 << EPOCH_BITS:
             raise InputError(f"epoch = {epoch}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
-        self.write_field("CONTROL", "restart", 1)
-        if not self._becomes("STATUS", "ready"):
-            raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
-        self._settle()
-        self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
-        self.write_field("EPOCH_HIGH", "high", epoch >> 32)
-        self.write_field("CONTROL", "start", 1)
-        if not self._becomes("STATUS", "started"):
-            raise DeviceError(f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS")
+        with self._lock:
+            if epoch in self._epochs or epoch == self._epoch():
+                raise InputError(f"epoch = {epoch}, expected one that the slice has not had yet")
+            self.write_field("CONTROL", "restart", 1)
+            if not self._becomes("STATUS", "ready"):
+                raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
+            self._settle()
+            self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
+            self.write_field("EPOCH_HIGH", "high", epoch >> 32)
+            self._epochs.add(epoch)
+            self.write_field("CONTROL", "start", 1)
+            if not self._becomes("STATUS", "started"):
+                raise DeviceError(f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS")
+
+    def _epoch(self) -> int | None:
+        """The epoch that the slice is in; None while it has not been started."""
+        started = self.read_field("STATUS", "started")
+        return self.read("EPOCH_HIGH") << 32 | self.read("EPOCH_LOW") if started else None
 
     def _settle(self) -> None:
         """Let all commands end, so that none of them is taken in the next epoch."""
@@ -169,7 +199,10 @@ class Device:
         if into is not None:
             check_destination(into)
         with self._lock:
-            ticket = Ticket(command, self.transport.clock)
+            ticket = Ticket(command, self.transport.clock, self._life)
+            if outlived(command, self._life):
+                self._end(ticket, Completion(ring, NO_TAG, Status.STALE))
+                return ticket
             tag = self._tags[ring].take()
             try:
                 self.transport.submit(ring, tag, command, into)
@@ -203,6 +236,8 @@ class Device:
             self._kept.append(arrival)
             return
         if isinstance(arrival, Message):
+            if isinstance(arrival, Fence):
+                arrival = marked(arrival, self._life)
             for listener in self._listeners:
                 listener(arrival)
             return
@@ -210,12 +245,16 @@ class Device:
         if ticket is None:
             raise DeviceError(f"tag {arrival.tag} of {arrival.ring} has ended, but no such command is outstanding")
         self._tags[arrival.ring].free(arrival.tag)
-        ticket.completion = arrival
+        mark(arrival, ticket.life)
+        self._end(ticket, arrival)
+
+    def _end(self, ticket: Ticket, completion: Completion) -> None:
+        ticket.completion = completion
         now = self.transport.clock
         latency = None if now is None or ticket.begun is None else now - ticket.begun
-        self.statistics.count(ticket.opcode, arrival, ticket.size, latency)
+        self.statistics.count(ticket.opcode, completion, ticket.size, latency)
         if ticket.then is not None:
-            ticket.then(arrival)
+            ticket.then(completion)
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
