@@ -78,6 +78,8 @@ class Device:
         self._arrived: deque[Arrival] = deque()
         self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
+        self._administrative = {REGISTERS}
+        """Whose BIND is not DENIED, as far as bound by this driver: a ring that somebody has left is not in service."""
         self._life = next(LIVES)
         self._epochs: set[int] = set()
         tables = self.params.tables
@@ -132,6 +134,7 @@ class Device:
             self.transport.write_register(self._register(register).offset, value)
             if begins:
                 self._life = next(LIVES)
+                self._administrative = {REGISTERS}
 
     def read_field(self, register: str, field: str) -> int:
         """The value of one field of a register."""
@@ -188,7 +191,10 @@ class Device:
     # Commands.
 
     def submit(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
-        """Send a command; its ticket is completed by ``progress``.
+        """Send a command; its ticket is completed by ``progress``, that of BIND already when this returns.
+
+        BIND comes alone: other threads wait, messages are kept back until it has ended, and a ring with commands under
+        way is reset before it changes hands, so that none of them is taken under the new binding.
 
         InputError for a ring that the slice has not, for fields of other types than the command's, and while all tags
         of the ring are taken; of values the device judges.
@@ -199,17 +205,36 @@ class Device:
         if into is not None:
             check_destination(into)
         with self._lock:
-            ticket = Ticket(command, self.transport.clock, self._life)
-            if outlived(command, self._life):
-                self._end(ticket, Completion(ring, NO_TAG, Status.STALE))
-                return ticket
-            tag = self._tags[ring].take()
-            try:
-                self.transport.submit(ring, tag, command, into)
-            except Exception:  # whatever it is goes on to the caller; the tag must not be lost with it
-                self._tags[ring].free(tag)
-                raise
-            self._tickets[ring, tag] = ticket
+            return self._change_hands(ring, command) if isinstance(command, c.Bind) else self._send(ring, command, into)
+
+    def _send(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
+        ticket = Ticket(command, self.transport.clock, self._life)
+        if outlived(command, self._life):
+            self._end(ticket, Completion(ring, NO_TAG, Status.STALE))
+            return ticket
+        tag = self._tags[ring].take()
+        try:
+            self.transport.submit(ring, tag, command, into)
+        except Exception:  # whatever it is goes on to the caller; the tag must not be lost with it
+            self._tags[ring].free(tag)
+            raise
+        self._tickets[ring, tag] = ticket
+        return ticket
+
+    def _change_hands(self, ring: RingId, command: c.Bind) -> Ticket:
+        """BIND, and its end: nothing of the ring that changes hands is left under way, and nothing is sent meanwhile.
+
+        A tenant's BIND, which is DENIED, resets nothing.
+        """
+        with self._hushed():
+            others = ring in self._administrative and ring != command.ring
+            if others and any(under_way == command.ring for under_way, _ in self._tickets):
+                self.reset(command.ring)
+            ticket = self._send(ring, command)
+            if self.wait(ticket).status is Status.OK:
+                self._administrative.discard(command.ring)
+                if command.to is Binding.ADMINISTRATIVE:
+                    self._administrative.add(command.ring)
         return ticket
 
     def progress(self) -> bool:
@@ -310,12 +335,10 @@ class Device:
     def bind(self, ring: RingId, to: int | Binding) -> None:
         """Bind a ring to a partition; what it held before is released first.
 
-        A ring with commands under way is reset, so that none of them is taken under the new binding. Nothing else is
-        sent meanwhile: other threads wait, and messages reach listeners when the ring is bound.
+        A ring with commands under way is reset, as by any BIND; see ``submit``. Other threads wait, and messages reach
+        listeners when the ring is bound.
         """
         with self._lock, self._hushed():
-            if any(under_way == ring for under_way, _ in self._tickets):
-                self.reset(ring)
             asked = 0
             while self.administer(c.Bind(ring, to), Status.PENDING) is Status.PENDING:
                 asked = 0 if self.step() else asked + 1
@@ -324,7 +347,10 @@ class Device:
 
     @contextmanager
     def _hushed(self) -> Iterator[None]:
-        """Keep messages back until the end."""
+        """Keep messages back until the end, of the outermost of such blocks."""
+        if self._kept is not None:
+            yield
+            return
         kept: list[Message] = []
         self._kept = kept
         try:
@@ -339,6 +365,7 @@ class Device:
         if ring not in self.rings:
             raise InputError(f"there is no ring {ring}, expected one of device.rings")
         with self._lock:
+            self._administrative.discard(ring)
             self.transport.lose(ring)
 
     def lose_port(self, port: int) -> None:

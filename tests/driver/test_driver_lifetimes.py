@@ -160,6 +160,60 @@ def test_nothing_that_a_ring_had_queued_is_done_for_its_next_tenant(rig: Rig, re
     assert rig.far.lookup(0, [1]).status is Status.HIT
 
 
+def bound_by_ring(rig: Rig, to: int) -> Status:
+    """BIND by way of an administrative ring."""
+    return rig.public.run(c.Bind(rig.one.ring, to)).status
+
+
+BINDS: dict[str, Callable[[Rig, int], Status]] = {
+    "a ring": bound_by_ring,
+    "the registers": lambda rig, to: rig.device.administer(c.Bind(rig.one.ring, to), Status.PENDING),
+}
+
+
+def taken_by_the_next_tenant(rig: Rig, way: str) -> bool:
+    """Whether what a ring has queued sees a block of the partition to which the ring is bound meanwhile."""
+    store(rig.two, 7)
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    queued = [rig.one.submit(c.Lookup(0, [7])) for _ in range(40)]
+    while BINDS[way](rig, 1) is Status.PENDING:
+        rig.device.step()
+    rig.settle()
+    assert rig.one.lookup(0, [7]).status is Status.HIT, "of its new partition"
+    return Status.HIT in {rig.device.wait(ticket).status for ticket in queued}
+
+
+@pytest.mark.parametrize("way", BINDS)
+def test_a_ring_changes_hands_without_what_it_had_queued(rig: Rig, way: str) -> None:
+    assert not taken_by_the_next_tenant(rig, way)
+
+
+@pytest.mark.asleep
+@pytest.mark.parametrize("way", BINDS)
+def test_a_bind_that_leaves_what_is_queued_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(
+        Device, "_change_hands", mutate(Device._change_hands, "self.reset(command.ring)", "command.ring")
+    )
+    assert taken_by_the_next_tenant(rig, way)
+
+
+def test_a_bind_that_is_denied_resets_nothing(rig: Rig) -> None:
+    store(rig.one, 1)
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    rig.device.bind(rig.public.ring, 2)
+    queued = [rig.one.submit(c.Lookup(0, [1])) for _ in range(3)]
+    assert bound_by_ring(rig, 1) is Status.DENIED
+    assert {rig.device.wait(ticket).status for ticket in queued} == {Status.HIT}
+
+
+def test_an_administrative_ring_may_bind_itself(rig: Rig) -> None:
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    queued = rig.public.submit(c.SetPartition(1, quota=3))
+    ended = rig.public.run(c.Bind(rig.public.ring, 1)).status
+    assert rig.device.wait(queued).status is Status.OK
+    assert ended in (Status.OK, Status.PENDING, Status.UNAVAILABLE)
+
+
 def test_a_ring_in_use_is_emptied_before_it_is_bound(rig: Rig) -> None:
     store(rig.one, 1)
     (pin,) = rig.one.lookup(0, [1], pin=True).pins
@@ -287,7 +341,7 @@ def test_what_an_earlier_life_has_given_touches_nothing_of_this_one(rig: Rig, na
 
 
 LIFE_MUTANTS: dict[str, tuple[Any, str, str, str]] = {
-    "not compared": (Device, "submit", "outlived(command, self._life)", "False"),
+    "not compared": (Device, "_send", "outlived(command, self._life)", "False"),
     "not given to pins": (lives, "mark", "pin.life = life", "pass"),
     "not given to sessions": (lives, "_session", "given.life = life", "pass"),
     "not new with an epoch": (Device, "write", "if begins:", "if False:"),
