@@ -23,7 +23,7 @@ class Client:
     """One ring of a device, bound to a partition. Several threads may use it: each call is safe, calls of several
     threads mix command by command.
 
-    ``timeout``: how long its commands may take, as in ``Transport.set_timeout``; otherwise that of the device.
+    ``timeout``: how long its commands may take, as in ``Device.set_timeout``; otherwise that of the device.
 
     Statuses are answers, not errors: only ``get`` and ``open`` raise CommandFailed, because they have nothing to
     return without success. Arguments of another type raise InputError, and nothing is sent.
@@ -35,7 +35,7 @@ class Client:
         self.device = device
         self.ring = RingId(*ring)
         if timeout is not None:
-            device.transport.set_timeout(timeout, self.ring)
+            device.set_timeout(timeout, self.ring)
 
     def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
         """Send a command without waiting; ``device.progress`` completes the ticket."""

@@ -5,7 +5,7 @@ import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock, active_count
+from threading import active_count
 from time import sleep
 from typing import Self
 
@@ -17,6 +17,7 @@ from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination
 from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
+from sw.driver.gate import Gate
 from sw.driver.lives import LIVES, mark, marked, outlived
 from sw.driver.statistics import Statistics
 from sw.driver.tags import Tags
@@ -72,7 +73,7 @@ class Device:
         self.transport = transport
         self.params = transport.params
         self.statistics = Statistics()
-        self._lock = RLock()
+        self._lock = Gate()
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
@@ -89,7 +90,7 @@ class Device:
         """How often to ask for what the device is still about, before that is an error: an answer takes a cycle or
         more, and the device goes through its tables at an entry a cycle."""
         if timeout is not None:
-            transport.set_timeout(timeout)
+            self.set_timeout(timeout)
         discover(self._registers, self.params, self.read)
 
     @property
@@ -104,8 +105,25 @@ class Device:
         self.close()
 
     def close(self) -> None:
-        """Release what the transport holds. The slice stays as it is."""
+        """Release what the transport holds. The slice stays as it is.
+
+        Whoever waits gets DeviceError, and so does every call that needs the device from then on.
+        """
+        self._lock.shut(self._release)
+
+    def _release(self) -> None:
+        self._arrived.clear()
         self.transport.close()
+
+    def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
+        """How long commands, or those of one ring, may take; see ``Transport.set_timeout``."""
+        with self._lock:
+            self.transport.set_timeout(timeout, ring)
+
+    def counters(self) -> dict[str, int]:
+        """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
+        with self._lock:
+            return self.transport.counters()
 
     # Registers, by name.
 
@@ -300,7 +318,8 @@ class Device:
 
     def listen(self, listener: Callable[[Message], None]) -> None:
         """Call ``listener`` with each message to any port; it may send commands, and wait for them."""
-        self._listeners.append(listener)
+        with self._lock:
+            self._listeners.append(listener)
 
     # Administration.
 
