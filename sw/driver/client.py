@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
-from hw.params.errors import InputError
 from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
 from sw.driver import steps
+from sw.driver.arguments import ring_of
 from sw.driver.device import Device, Ticket
 from sw.driver.steps import Buffer, Put, Steps, as_bytes, crc32c
 
@@ -30,10 +30,8 @@ class Client:
     """
 
     def __init__(self, device: Device, ring: RingId, *, timeout: float | None = None) -> None:
-        if ring not in device.rings:
-            raise InputError(f"there is no ring {ring}, expected one of device.rings")
         self.device = device
-        self.ring = RingId(*ring)
+        self.ring = ring_of(ring, device.rings)
         if timeout is not None:
             device.set_timeout(timeout, self.ring)
 

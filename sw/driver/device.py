@@ -14,7 +14,7 @@ from hw.params.commands import Binding, Command, Completion, Fence, Message
 from hw.params.errors import InputError
 from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
 from hw.rdl import Field, Kind, Register, register_map
-from sw.driver.arguments import check_command, check_destination
+from sw.driver.arguments import check_command, check_destination, check_name, is_number, ring_of
 from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
 from sw.driver.gate import Gate
@@ -117,6 +117,7 @@ class Device:
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
         """How long commands, or those of one ring, may take; see ``Transport.set_timeout``."""
+        ring = None if ring is None else ring_of(ring, self.rings)
         with self._lock:
             self.transport.set_timeout(timeout, ring)
 
@@ -128,6 +129,7 @@ class Device:
     # Registers, by name.
 
     def _register(self, name: str) -> Register:
+        check_name(name, "the name of a register")
         if name not in self._registers:
             near = difflib.get_close_matches(name, self._registers, n=1, cutoff=0.0)[0]
             raise RegisterError(f"register {name}: there is none, did you mean {near}?")
@@ -135,6 +137,7 @@ class Device:
 
     def _field(self, register: str, name: str) -> Field:
         known = {f.name: f for f in self._register(register).fields}
+        check_name(name, "the name of a field")
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
             raise RegisterError(f"register {register}: has no field {name}, did you mean {near}?")
@@ -148,7 +151,12 @@ class Device:
     def write(self, register: str, value: int) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
         with self._lock:
-            begins = register == "CONTROL" and value & _START and not self.read_field("STATUS", "started")
+            begins = (
+                register == "CONTROL"
+                and is_number(value)
+                and value & _START
+                and not self.read_field("STATUS", "started")
+            )
             self.transport.write_register(self._register(register).offset, value)
             if begins:
                 self._life = next(LIVES)
@@ -162,8 +170,8 @@ class Device:
     def write_field(self, register: str, field: str, value: int) -> None:
         """Write one field of a register: the others keep what they store, no other pulse is given, no event cleared."""
         f = self._field(register, field)
-        if not 0 <= value < 1 << f.width:
-            raise RegisterError(f"register {register}: {field} = {value}, expected a number of {f.width} bits")
+        if not is_number(value) or not 0 <= value < 1 << f.width:
+            raise RegisterError(f"register {register}: {field} = {value!r}, expected a number of {f.width} bits")
         others = (other for other in self._register(register).fields if other != f)
         kept = sum(other.mask for other in others if other.kind in (Kind.STORED, Kind.WINDOW))
         with self._lock:
@@ -180,8 +188,8 @@ class Device:
         none, that the slice is in, or that this device has started before: its handles would mean something again.
         """
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
-        if not 0 < epoch < 1 << EPOCH_BITS:
-            raise InputError(f"epoch = {epoch}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
+        if not is_number(epoch) or not 0 < epoch < 1 << EPOCH_BITS:
+            raise InputError(f"epoch = {epoch!r}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
         with self._lock:
             if epoch in self._epochs or epoch == self._epoch():
                 raise InputError(f"epoch = {epoch}, expected one that the slice has not had yet")
@@ -217,8 +225,7 @@ class Device:
         InputError for a ring that the slice has not, for fields of other types than the command's, and while all tags
         of the ring are taken; of values the device judges.
         """
-        if ring not in self._tags:
-            raise InputError(f"there is no ring {ring}, expected one of device.rings")
+        ring = ring_of(ring, self._tags)
         check_command(command)
         if into is not None:
             check_destination(into)
@@ -301,6 +308,8 @@ class Device:
 
     def wait(self, ticket: Ticket) -> Completion:
         """The completion of a command, once it has ended."""
+        if not isinstance(ticket, Ticket):
+            raise InputError(f"{type(ticket).__name__} cannot be waited for, expected a Ticket")
         while ticket.completion is None:
             with self._lock:
                 if ticket.completion is None and self.step() is None:
@@ -381,16 +390,15 @@ class Device:
 
     def reset(self, ring: RingId) -> None:
         """Release what a ring holds and end its commands UNAVAILABLE; it is used again after ``bind``."""
-        if ring not in self.rings:
-            raise InputError(f"there is no ring {ring}, expected one of device.rings")
+        ring = ring_of(ring, self.rings)
         with self._lock:
             self._administrative.discard(ring)
             self.transport.lose(ring)
 
     def lose_port(self, port: int) -> None:
         """Reset every ring of a port, as the loss of its link does."""
-        if not 0 <= port < self.params.tables.ports:
-            raise InputError(f"port = {port}, expected a number from 0 to {self.params.tables.ports - 1}")
+        if not is_number(port) or not 0 <= port < self.params.tables.ports:
+            raise InputError(f"port = {port!r}, expected a number from 0 to {self.params.tables.ports - 1}")
         for ring in self.rings:
             if ring.port == port:
                 self.reset(ring)
