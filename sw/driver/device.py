@@ -111,6 +111,11 @@ class Device:
         """
         self._lock.shut(self._release)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has been closed."""
+        return self._lock.closed
+
     def _release(self) -> None:
         self._arrived.clear()
         self.transport.close()

@@ -8,15 +8,15 @@ from sw.driver.errors import DeviceError
 
 
 class Gate:
-    """A lock that its holder may take again; DeviceError once it is shut, for those who wait for it too."""
+    """A lock that its holder may take again; DeviceError once it is ``closed``, for those who wait for it too."""
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._closed = False
+        self.closed = False
 
     def __enter__(self) -> Self:
         self._lock.acquire()
-        if self._closed:
+        if self.closed:
             self._lock.release()
             raise DeviceError("the device is closed, expected a new one on a new transport")
         return self
@@ -27,6 +27,6 @@ class Gate:
     def shut(self, release: Callable[[], None]) -> None:
         """Shut it for good, behind whoever is inside; the first time, ``release`` is called then."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
+            if not self.closed:
+                self.closed = True
                 release()

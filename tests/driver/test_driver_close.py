@@ -37,13 +37,6 @@ def caught(errors: list[Exception], call: Callable[[], object]) -> Thread:
     return thread
 
 
-@pytest.fixture(autouse=True)
-def open_again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the fixture ``rig`` looks at in the end is not there after a device was closed."""
-    monkeypatch.setattr(Rig, "settle", lambda rig: None)
-    monkeypatch.setattr(Rig, "counters", lambda rig: {"frames_free": 8, "parked_used": 0, "frames_draining": 0})
-
-
 @pytest.mark.parks
 def test_who_waits_is_woken(rig: Rig) -> None:
     ticket, errors = waiting(rig), list[Exception]()
@@ -99,8 +92,10 @@ CALLS: dict[str, Callable[[Rig], object]] = {
 def test_every_call_after_that_is_one_error(rig: Rig) -> None:
     done = rig.one.submit(c.Lookup(0, [1]))
     rig.device.wait(done)
+    assert not rig.device.closed
     for _ in range(2):
         rig.device.close()
+        assert rig.device.closed
         for call in CALLS.values():
             with pytest.raises(DeviceError, match=CLOSED):
                 call(rig)
