@@ -5,12 +5,12 @@ from collections.abc import Callable
 from threading import Thread
 
 import pytest
-from driverbench import Rig, store
+from driverbench import PARAMS, Rig, store
 
 from hw.params import commands as c
 from hw.params.protocol import ModelState
 from hw.tb.mutate import mutate
-from sw.driver import AsyncClient, Client, Device, DeviceError, Ticket
+from sw.driver import AsyncClient, Client, Device, DeviceError, SpecificationTransport, Ticket
 from sw.driver.gate import Gate
 
 CLOSED = "^the device is closed, expected a new one on a new transport$"
@@ -151,6 +151,6 @@ def test_what_needs_the_device_waits_its_turn(rig: Rig, name: str) -> None:
 
 
 @pytest.mark.parametrize(("owner", "name"), [(Device, "counters"), (Device, "set_timeout"), (Gate, "shut")])
-def test_what_takes_no_lock_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+def test_what_takes_no_lock_is_found(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
     monkeypatch.setattr(owner, name, mutate(getattr(owner, name), "with self._lock:", "if True:"))
-    assert not waits_its_turn(rig.device, LOCKED["close" if owner is Gate else name])
+    assert not waits_its_turn(Device(SpecificationTransport(PARAMS)), LOCKED["close" if owner is Gate else name])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driverbench import FRAME, Rig, store
+from driverbench import FRAME, PARAMS, Rig, store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,17 @@ from hw.params.protocol import (
 )
 from hw.rdl import register_map
 from hw.tb.mutate import mutate
-from sw.driver import BufferMismatch, Client, CommandFailed, Device, DeviceError, RegisterError, Transport, arguments
+from sw.driver import (
+    BufferMismatch,
+    Client,
+    CommandFailed,
+    Device,
+    DeviceError,
+    RegisterError,
+    SpecificationTransport,
+    Transport,
+    arguments,
+)
 from sw.driver import device as device_module
 from sw.driver.transport import Arrival, registers
 
@@ -66,6 +76,9 @@ WRONG_TYPES: dict[str, Callable[[Rig], object]] = {
     "a command of no ring": lambda rig: rig.device.submit(NOWHERE, c.OpenSession()),
     "a reset of no ring": lambda rig: rig.device.reset(NOWHERE),
     "a reset of the registers": lambda rig: rig.device.reset(REGISTERS),
+}
+
+ODD_ARGUMENTS: dict[str, Callable[[Rig], object]] = {
     "a reset of a list": lambda rig: rig.device.reset([0, 0]),  # type: ignore[arg-type]
     "a command of a list": lambda rig: rig.device.submit([0, 0], c.OpenSession()),  # type: ignore[arg-type]
     "a client on an array": lambda rig: Client(rig.device, np.zeros(2)),  # type: ignore[arg-type]
@@ -115,6 +128,15 @@ def test_arguments_of_another_type_are_refused_in_one_line_and_nothing_is_sent(r
     assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
 
 
+def test_no_odd_argument_gets_past_the_door(rig: Rig) -> None:
+    before = rig.device.completed.copy()
+    for name, call in ODD_ARGUMENTS.items():
+        with pytest.raises(InputError, match=r"^[ -~]*expected[ -~]*$"):
+            call(rig)
+        assert rig.device.completed == before, name
+    store(rig.one, 1)
+
+
 def test_what_is_in_a_sequence_is_named(rig: Rig) -> None:
     with pytest.raises(InputError, match="LOOKUP: keys is list of int, int64, expected Sequence of integers"):
         rig.one.lookup(0, [1, np.int64(2)])  # type: ignore[list-item]
@@ -135,21 +157,21 @@ MUTANTS: dict[str, tuple[str, str, str, Callable[[Rig], object]]] = {
         "check_command",
         "(bool in kinds or not isinstance(value, bool))",
         "True",
-        WRONG_TYPES["a flag as a model"],
+        ODD_ARGUMENTS["a flag as a model"],
     ),
-    "part of a name": ("_are_numbers", "and kind is not bool", "", WRONG_TYPES["a flag in a pin"]),
-    "a number": ("is_number", "and not isinstance(value, bool)", "", WRONG_TYPES["a flag in a register"]),
+    "part of a name": ("_are_numbers", "and kind is not bool", "", ODD_ARGUMENTS["a flag in a pin"]),
+    "a number": ("is_number", "and not isinstance(value, bool)", "", ODD_ARGUMENTS["a flag in a register"]),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_flag_that_passes_as_a_number_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_flag_that_passes_as_a_number_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     attribute, good, bad, call = MUTANTS[name]
     mutant = mutate(getattr(arguments, attribute), good, bad)
     for module in (arguments, device_module, registers):
         if hasattr(module, attribute):
             monkeypatch.setattr(module, attribute, mutant)
-    call(rig)
+    call(Rig(Device(SpecificationTransport(PARAMS))))
 
 
 DESTINATIONS: dict[str, Any] = {

@@ -12,7 +12,7 @@ from hw.params import commands as c
 from hw.params.commands import Binding, Command
 from hw.params.protocol import Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId, Status
 from hw.tb.mutate import mutate
-from sw.driver import AsyncClient, Client, CommandFailed, Device, Ticket, lives
+from sw.driver import AsyncClient, Client, CommandFailed, Device, SpecificationTransport, Ticket, lives
 from sw.driver import device as device_module
 
 
@@ -349,11 +349,11 @@ LIFE_MUTANTS: dict[str, tuple[Any, str, str, str]] = {
 
 
 @pytest.mark.parametrize("mutant", LIFE_MUTANTS)
-def test_a_life_that_is_not_kept_is_found(connect: Connect, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
+def test_a_life_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     owner, attribute, good, bad = LIFE_MUTANTS[mutant]
     monkeypatch.setattr(owner, attribute, mutate(getattr(owner, attribute), good, bad))
     monkeypatch.setattr(device_module, "mark", lives.mark)
-    rig = Rig(Device(connect()))
+    rig = Rig(Device(SpecificationTransport(PARAMS)))
     pin, session = renewed(rig)
     assert Status.OK in {rig.one.unpin(pin), rig.one.run(c.CloseSession(session)).status}
 
