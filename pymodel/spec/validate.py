@@ -9,6 +9,7 @@ from hw.params.commands import Binding, Command
 from hw.params.protocol import (
     EPOCH_BITS,
     FRAME_GENERATION_BITS,
+    ITEM_BITS,
     KEY_BITS,
     SLOT_GENERATION_BITS,
     Handle,
@@ -108,8 +109,8 @@ _CHECKS: dict[str, Check] = {
     "to": lambda core, to: isinstance(to, Binding) or _configured(core, to),
     "partition": _partition,
     "pool": lambda core, pool: _index(pool, len(core.pools)),
-    "segment": _word,
-    "count": _length,
+    "segment": lambda core, segment: _number(segment, ITEM_BITS),
+    "count": lambda core, count: _number(count, ITEM_BITS) and count != 0,
     "length": _length,
     "crc": _word,
     "data": _data,

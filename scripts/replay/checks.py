@@ -9,7 +9,7 @@ from scripts.replay.tally import Tally
 
 def failed_checks(replay: Replay) -> list[str]:
     """Every disagreement, one line each; empty when all is well."""
-    counters = replay.device.transport.counters()
+    counters = replay.device.counters()
     total = Tally.total(replay.tallies)
     return [
         *_content(replay),

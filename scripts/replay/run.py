@@ -118,7 +118,7 @@ class Replay:
     def _set_up(self, epoch: int | None) -> None:
         replay, device, shares = self.params.replay, self.device, self.shares
         device.start(epoch)
-        self.before = device.transport.counters()
+        self.before = device.counters()
         device.listen(self._heard)
         for partition in range(replay.partitions):
             pool, quota, guarantee = shares.partition(partition)
@@ -190,7 +190,7 @@ class Replay:
             self.visits.append(Visit(job.request.number, ring, job.begin, end))
 
     def _sample(self) -> None:
-        counters = self.device.transport.counters()
+        counters = self.device.counters()
         states = (counters[f"frames_{state.name.lower()}"] for state in FrameState)
         self.history.occupancy.append((len(self.history.references), *states))
 

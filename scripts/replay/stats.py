@@ -31,7 +31,7 @@ def statistics(
 ) -> dict[str, Any]:
     """The whole of ``stats.json``, nothing being followed yet; ``about`` says what was run, by the names there."""
     params, history, ledger = replay.params, replay.history, replay.ledger
-    counters = replay.device.transport.counters()
+    counters = replay.device.counters()
     total = Tally.total(replay.tallies)
     capacity = replay.shares.capacity
     return {

@@ -85,7 +85,8 @@ class AsyncClient:
         try:
             return await self._wait(ticket)
         except asyncio.CancelledError:
-            self.device.follow_up(ticket, lambda completion: self._give_back(ticket.opcode, completion))
+            with suppress(DeviceError):  # closed: nothing is left to be returned
+                self.device.follow_up(ticket, lambda completion: self._give_back(ticket.opcode, completion))
             raise
 
     async def _wait(self, ticket: Ticket) -> Completion:
@@ -103,7 +104,7 @@ class AsyncClient:
                 try:
                     completion = await self.run(*step)
                 except asyncio.CancelledError:
-                    with suppress(GivenUp):
+                    with suppress(GivenUp, DeviceError):
                         self._client.submit(*steps.throw(GivenUp()))
                     raise
                 step = steps.send(completion)

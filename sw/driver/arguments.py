@@ -1,13 +1,16 @@
-"""What a command may be built from: types only, for the device itself judges values."""
+"""What the driver may be called with: types above all, for the values of commands are judged by the device itself."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
+from numbers import Integral, Real
 from types import UnionType
-from typing import Any, get_origin, get_type_hints
+from typing import Any, TypeGuard, get_origin, get_type_hints
 
 from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.errors import InputError
+from hw.params.protocol import RingId
 from sw.driver.errors import BufferMismatch
 
 
@@ -33,6 +36,16 @@ def _described(value: object) -> str:
     return " of ".join(filter(None, [type(value).__name__, ", ".join(sorted(inside))]))
 
 
+def is_number(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer; True and False are none here, nor are NumPy's."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    """The same of many, without a call for each."""
+    return all(issubclass(kind, int) and kind is not bool for kind in set(map(type, values)))
+
+
 def is_plain(view: memoryview) -> bool:
     """Whether a view is a row of single bytes."""
     return view.itemsize == view.ndim == 1 and view.c_contiguous
@@ -44,13 +57,13 @@ def check_command(command: Command) -> None:
         raise InputError(f"{type(command).__name__} is no command, expected one of hw.params.commands")
     for name, kinds in _FIELDS[type(command)]:
         value = getattr(command, name)
-        good = isinstance(value, kinds)
+        good = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if isinstance(value, tuple) and name != "keys":
-            good = good and all(isinstance(part, int) for part in value)
+            good = good and _are_numbers(value)
         elif isinstance(value, memoryview):
             good = good and is_plain(value)
         elif name == "keys":
-            good = good and all(map(int.__instancecheck__, value))
+            good = good and _are_numbers(value)
         if not good:
             expected = " or ".join(map(_words, kinds))
             raise InputError(f"{command.opcode.name}: {name} is {_described(value)}, expected {expected}")
@@ -60,3 +73,26 @@ def check_destination(into: memoryview) -> None:
     """BufferMismatch unless a READ can be written to ``into``."""
     if not isinstance(into, memoryview) or into.readonly or not is_plain(into):
         raise BufferMismatch("expected a writable memoryview of bytes to read into, see memoryview.cast")
+
+
+def ring_of(ring: object, rings: Container[RingId]) -> RingId:
+    """A ring, of those that there are; InputError for another."""
+    if isinstance(ring, tuple) and _are_numbers(ring) and ring in rings:
+        return RingId(*ring)
+    raise InputError(f"there is no ring {ring!r}, expected one of device.rings")
+
+
+def time_of(timeout: object) -> float:
+    """How long something may take, as a number of Python's; InputError for what is no time."""
+    if isinstance(timeout, Real) and not isinstance(timeout, bool):
+        with suppress(OverflowError):
+            time = float(timeout)
+            if time > 0:
+                return int(timeout) if isinstance(timeout, Integral) else time
+    raise InputError(f"timeout = {timeout!r}, expected more than 0 cycles or seconds")
+
+
+def check_name(name: object, what: str) -> None:
+    """InputError for a name that is no text."""
+    if not isinstance(name, str):
+        raise InputError(f"{what} is {type(name).__name__}, expected str")

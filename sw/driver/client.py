@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
-from hw.params.errors import InputError
 from hw.params.protocol import Handle, PinId, RingId, SessionId, Status
 from sw.driver import steps
+from sw.driver.arguments import ring_of
 from sw.driver.device import Device, Ticket
 from sw.driver.steps import Buffer, Put, Steps, as_bytes, crc32c
 
@@ -23,19 +23,17 @@ class Client:
     """One ring of a device, bound to a partition. Several threads may use it: each call is safe, calls of several
     threads mix command by command.
 
-    ``timeout``: how long its commands may take, as in ``Transport.set_timeout``; otherwise that of the device.
+    ``timeout``: how long its commands may take, as in ``Device.set_timeout``; otherwise that of the device.
 
     Statuses are answers, not errors: only ``get`` and ``open`` raise CommandFailed, because they have nothing to
     return without success. Arguments of another type raise InputError, and nothing is sent.
     """
 
     def __init__(self, device: Device, ring: RingId, *, timeout: float | None = None) -> None:
-        if ring not in device.rings:
-            raise InputError(f"there is no ring {ring}, expected one of device.rings")
         self.device = device
-        self.ring = RingId(*ring)
+        self.ring = ring_of(ring, device.rings)
         if timeout is not None:
-            device.transport.set_timeout(timeout, self.ring)
+            device.set_timeout(timeout, self.ring)
 
     def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
         """Send a command without waiting; ``device.progress`` completes the ticket."""

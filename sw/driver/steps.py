@@ -17,6 +17,7 @@ from hw.params import commands as c
 from hw.params.commands import Command, Completion
 from hw.params.params import Params
 from hw.params.protocol import Handle, Opcode, SessionId, Status
+from sw.driver.arguments import is_number
 from sw.driver.errors import BufferMismatch, CommandFailed
 
 Buffer = npt.NDArray | bytes | bytearray | memoryview
@@ -107,15 +108,23 @@ class GivenUp(Exception):
     """Thrown into steps whose caller waits no longer; the commands that they yield from then on are sent, no more."""
 
 
+def _check_size(size: int, params: Params) -> None:
+    """BufferMismatch for more bytes than any block has."""
+    if size > max(pool.frame_bytes for pool in params.pools):
+        raise BufferMismatch(f"the block has not {size} bytes, expected a buffer as long as the block")
+
+
 def get(handle: Handle, out: Buffer | None, length: int | None, park: bool, params: Params) -> Steps[Buffer]:
     """Read a whole block; see ``Client.get``."""
     if (out is None) == (length is None):
         raise BufferMismatch("expected either a buffer to read into, or the length of a new one")
     if out is None:
-        if not isinstance(length, int) or length <= 0:
+        if not is_number(length) or length <= 0:
             raise BufferMismatch(f"length = {length!r}, expected the bytes of the block")
+        _check_size(length, params)
         out = np.empty(length, np.uint8)
     view = as_bytes(out, writable=True)
+    _check_size(view.nbytes, params)
     result = yield c.Read(handle, 0, params.segments(view.nbytes), park), view
     if result.status is Status.RANGE:
         raise BufferMismatch(f"the block has not {view.nbytes} bytes, expected a buffer as long as the block")

@@ -113,7 +113,7 @@ class Rig:
 
     def counters(self) -> dict[str, int]:
         """The device's counters."""
-        return self.device.transport.counters()
+        return self.device.counters()
 
     def settle(self) -> None:
         """Let the device work until it has nothing to do."""

@@ -264,6 +264,7 @@ def sent_before_bound(rig: Rig) -> set[Opcode]:
 
     def administers(command: Command, *allowed: Status) -> Status:
         status = administer(command, *allowed)
+        threads[0].join(0.05)
         sent.append(None)
         return status
 

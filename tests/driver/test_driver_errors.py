@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driverbench import Rig, store
+from driverbench import FRAME, PARAMS, Rig, store
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,8 +26,20 @@ from hw.params.protocol import (
     Status,
 )
 from hw.rdl import register_map
-from sw.driver import BufferMismatch, Client, CommandFailed, Device, DeviceError, RegisterError, Transport
-from sw.driver.transport import Arrival
+from hw.tb.mutate import mutate
+from sw.driver import (
+    BufferMismatch,
+    Client,
+    CommandFailed,
+    Device,
+    DeviceError,
+    RegisterError,
+    SpecificationTransport,
+    Transport,
+    arguments,
+)
+from sw.driver import device as device_module
+from sw.driver.transport import Arrival, registers
 
 NOWHERE = RingId(9, 9)
 HANDLE = Handle(0, 0, 0, 1, 1)
@@ -66,6 +78,43 @@ WRONG_TYPES: dict[str, Callable[[Rig], object]] = {
     "a reset of the registers": lambda rig: rig.device.reset(REGISTERS),
 }
 
+ODD_ARGUMENTS: dict[str, Callable[[Rig], object]] = {
+    "a reset of a list": lambda rig: rig.device.reset([0, 0]),  # type: ignore[arg-type]
+    "a command of a list": lambda rig: rig.device.submit([0, 0], c.OpenSession()),  # type: ignore[arg-type]
+    "a client on an array": lambda rig: Client(rig.device, np.zeros(2)),  # type: ignore[arg-type]
+    "a client on a ring of floats": lambda rig: Client(rig.device, (0.0, 0.0)),  # type: ignore[arg-type]
+    "a flag as a model": lambda rig: rig.one.lookup(True, [1]),
+    "a flag among keys": lambda rig: rig.one.lookup(0, [1, True]),
+    "a flag as a key": lambda rig: rig.one.drop(0, False),
+    "a flag as a segment": lambda rig: rig.one.run(c.Read(HANDLE, False, 1)),
+    "a flag in a handle": lambda rig: rig.one.run(c.Abort(HANDLE._replace(frame=True))),
+    "a flag in a session": lambda rig: rig.one.run(c.CloseSession(SessionId(False, 0))),
+    "a flag in a pin": lambda rig: rig.one.unpin(PinId(True, 0)),
+    "a flag as a partition": lambda rig: rig.device.bind(rig.one.ring, True),
+    "a flag in a ring": lambda rig: rig.device.bind(RingId(False, 0), 0),
+    "a flag as a quota": lambda rig: rig.device.set_partition(0, quota=True),
+    "a flag as a port": lambda rig: rig.device.lose_port(True),
+    "a text as a port": lambda rig: rig.device.lose_port("0"),  # type: ignore[arg-type]
+    "a text as an epoch": lambda rig: rig.device.start("7"),  # type: ignore[arg-type]
+    "a float as an epoch": lambda rig: rig.device.start(1.5),  # type: ignore[arg-type]
+    "another integer as an epoch": lambda rig: rig.device.start(np.int64(7)),  # type: ignore[arg-type]
+    "a register by number": lambda rig: rig.device.read(0),  # type: ignore[arg-type]
+    "a field by number": lambda rig: rig.device.write_field("EPOCH_LOW", 0, 1),  # type: ignore[arg-type]
+    "another integer in a register": lambda rig: rig.device.write("EPOCH_LOW", np.int64(1)),  # type: ignore[arg-type]
+    "a flag in a register": lambda rig: rig.device.write("CONTROL", True),
+    "a text in a register": lambda rig: rig.device.write("CONTROL", "1"),  # type: ignore[arg-type]
+    "a text in a field": lambda rig: rig.device.write_field("EPOCH_LOW", "low", "1"),  # type: ignore[arg-type]
+    "a number to wait for": lambda rig: rig.device.wait(3),  # type: ignore[arg-type]
+    "a text as a timeout": lambda rig: Client(rig.device, rig.one.ring, timeout="5"),  # type: ignore[arg-type]
+    "a flag as a timeout": lambda rig: rig.device.set_timeout(True),
+    "a time without end to count": lambda rig: rig.device.set_timeout(1 << 2000),
+    "no timeout": lambda rig: rig.device.set_timeout(None),  # type: ignore[arg-type]
+    "a timeout of no ring": lambda rig: rig.device.set_timeout(5, NOWHERE),
+    "get of any length": lambda rig: rig.one.get(HANDLE, length=1 << 48),
+    "get of a flag": lambda rig: rig.one.get(HANDLE, length=True),
+    "get into more than a block has": lambda rig: rig.one.get(HANDLE, np.empty(FRAME + 1, np.uint8)),
+}
+
 
 @pytest.mark.parametrize("name", WRONG_TYPES)
 def test_arguments_of_another_type_are_refused_in_one_line_and_nothing_is_sent(rig: Rig, name: str) -> None:
@@ -79,9 +128,50 @@ def test_arguments_of_another_type_are_refused_in_one_line_and_nothing_is_sent(r
     assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
 
 
+def test_no_odd_argument_gets_past_the_door(rig: Rig) -> None:
+    before = rig.device.completed.copy()
+    for name, call in ODD_ARGUMENTS.items():
+        with pytest.raises(InputError, match=r"^[ -~]*expected[ -~]*$"):
+            call(rig)
+        assert rig.device.completed == before, name
+    store(rig.one, 1)
+
+
 def test_what_is_in_a_sequence_is_named(rig: Rig) -> None:
     with pytest.raises(InputError, match="LOOKUP: keys is list of int, int64, expected Sequence of integers"):
         rig.one.lookup(0, [1, np.int64(2)])  # type: ignore[list-item]
+
+
+def test_a_timeout_may_be_any_number_and_costs_no_slot(rig: Rig) -> None:
+    for timeout in (np.uint8(200), np.float32(200)):
+        hasty = Client(rig.device, rig.one.ring, timeout=timeout)  # type: ignore[arg-type]
+        for _ in range(300):
+            hasty.lookup(0, [1])
+    rig.device.set_timeout(1_000_000, rig.one.ring)
+    rig.device.bind(rig.one.ring, 0)
+    store(rig.one, 1)
+
+
+MUTANTS: dict[str, tuple[str, str, str, Callable[[Rig], object]]] = {
+    "a field": (
+        "check_command",
+        "(bool in kinds or not isinstance(value, bool))",
+        "True",
+        ODD_ARGUMENTS["a flag as a model"],
+    ),
+    "part of a name": ("_are_numbers", "and kind is not bool", "", ODD_ARGUMENTS["a flag in a pin"]),
+    "a number": ("is_number", "and not isinstance(value, bool)", "", ODD_ARGUMENTS["a flag in a register"]),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_flag_that_passes_as_a_number_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    attribute, good, bad, call = MUTANTS[name]
+    mutant = mutate(getattr(arguments, attribute), good, bad)
+    for module in (arguments, device_module, registers):
+        if hasattr(module, attribute):
+            monkeypatch.setattr(module, attribute, mutant)
+    call(Rig(Device(SpecificationTransport(PARAMS))))
 
 
 DESTINATIONS: dict[str, Any] = {
@@ -112,6 +202,11 @@ INVALID: dict[str, Callable[[Rig], Status]] = {
     "put in a session out of range": lambda rig: rig.one.put(SessionId(99, 0), 0, 1, b"x").status,
     "unpin out of range": lambda rig: rig.one.unpin(PinId(99, 0)),
     "drop in a model out of range": lambda rig: rig.one.drop(99, 1),
+    "read from a segment of 17 bits": lambda rig: rig.one.run(c.Read(store(rig.one, 9), 1 << 16, 1)).status,
+    "read of 65,536 segments": lambda rig: rig.one.run(c.Read(store(rig.one, 9), 0, 1 << 16)).status,
+    "read from a segment of 33 bits": lambda rig: rig.one.run(c.Read(store(rig.one, 9), 1 << 32, 1)).status,
+    "write to a segment of 17 bits": lambda rig: rig.one.run(c.Write(store(rig.one, 9), 1 << 16, b"x")).status,
+    "a length of 33 bits": lambda rig: rig.one.run(c.Alloc(0, 9, 1 << 32, rig.one.open())).status,
     "read of nothing": lambda rig: rig.one.run(c.Read(HANDLE, 0, 0)).status,
     "a handle of another node": lambda rig: rig.one.run(c.Abort(HANDLE._replace(node=1))).status,
     "a frame out of range": lambda rig: rig.one.run(c.Abort(HANDLE._replace(frame=8))).status,
@@ -122,6 +217,20 @@ INVALID: dict[str, Callable[[Rig], Status]] = {
 def test_values_out_of_range_are_invalid(rig: Rig, name: str) -> None:
     assert INVALID[name](rig) is Status.INVALID
     store(rig.one, 1)
+
+
+BEYOND: dict[str, Callable[[Rig], Status]] = {
+    "read from a segment that no block has": lambda rig: rig.one.run(c.Read(store(rig.one, 9), 65_535, 1)).status,
+    "read of 65,535 segments": lambda rig: rig.one.run(c.Read(store(rig.one, 9), 0, 65_535)).status,
+    "write to a segment that no block has": lambda rig: rig.one.run(c.Write(store(rig.one, 9), 65_535, b"x")).status,
+    "a block longer than a frame": lambda rig: rig.one.run(c.Alloc(0, 9, FRAME + 1, rig.one.open())).status,
+    "put of more than a frame": lambda rig: rig.one.put(rig.one.open(), 0, 9, bytes(FRAME + 1)).status,
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_a_field_carries_and_no_block_has_is_beyond_the_range(rig: Rig, name: str) -> None:
+    assert BEYOND[name](rig) is Status.RANGE
 
 
 ADMINISTRATION: dict[str, tuple[Callable[[Rig], object], Status]] = {

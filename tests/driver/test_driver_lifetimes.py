@@ -1,6 +1,8 @@
 """What dies takes its handles along; what is lost is answered once, and comes back for nobody."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from driverbench import FRAMES, PARAMS, Connect, Rig, store
@@ -8,8 +10,10 @@ from driverbench import FRAMES, PARAMS, Connect, Rig, store
 from hw.params import InputError
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
-from hw.params.protocol import Handle, LookupMode, ModelState, Opcode, RingId, SessionId, Status
-from sw.driver import Client, CommandFailed, Device, Ticket
+from hw.params.protocol import Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId, Status
+from hw.tb.mutate import mutate
+from sw.driver import AsyncClient, Client, CommandFailed, Device, SpecificationTransport, Ticket, lives
+from sw.driver import device as device_module
 
 
 def refused(client: Client, handle: Handle) -> Status:
@@ -156,6 +160,60 @@ def test_nothing_that_a_ring_had_queued_is_done_for_its_next_tenant(rig: Rig, re
     assert rig.far.lookup(0, [1]).status is Status.HIT
 
 
+def bound_by_ring(rig: Rig, to: int) -> Status:
+    """BIND by way of an administrative ring."""
+    return rig.public.run(c.Bind(rig.one.ring, to)).status
+
+
+BINDS: dict[str, Callable[[Rig, int], Status]] = {
+    "a ring": bound_by_ring,
+    "the registers": lambda rig, to: rig.device.administer(c.Bind(rig.one.ring, to), Status.PENDING),
+}
+
+
+def taken_by_the_next_tenant(rig: Rig, way: str) -> bool:
+    """Whether what a ring has queued sees a block of the partition to which the ring is bound meanwhile."""
+    store(rig.two, 7)
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    queued = [rig.one.submit(c.Lookup(0, [7])) for _ in range(40)]
+    while BINDS[way](rig, 1) is Status.PENDING:
+        rig.device.step()
+    rig.settle()
+    assert rig.one.lookup(0, [7]).status is Status.HIT, "of its new partition"
+    return Status.HIT in {rig.device.wait(ticket).status for ticket in queued}
+
+
+@pytest.mark.parametrize("way", BINDS)
+def test_a_ring_changes_hands_without_what_it_had_queued(rig: Rig, way: str) -> None:
+    assert not taken_by_the_next_tenant(rig, way)
+
+
+@pytest.mark.asleep
+@pytest.mark.parametrize("way", BINDS)
+def test_a_bind_that_leaves_what_is_queued_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(
+        Device, "_change_hands", mutate(Device._change_hands, "self.reset(command.ring)", "command.ring")
+    )
+    assert taken_by_the_next_tenant(rig, way)
+
+
+def test_a_bind_that_is_denied_resets_nothing(rig: Rig) -> None:
+    store(rig.one, 1)
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    rig.device.bind(rig.public.ring, 2)
+    queued = [rig.one.submit(c.Lookup(0, [1])) for _ in range(3)]
+    assert bound_by_ring(rig, 1) is Status.DENIED
+    assert {rig.device.wait(ticket).status for ticket in queued} == {Status.HIT}
+
+
+def test_an_administrative_ring_may_bind_itself(rig: Rig) -> None:
+    rig.device.bind(rig.public.ring, Binding.ADMINISTRATIVE)
+    queued = rig.public.submit(c.SetPartition(1, quota=3))
+    ended = rig.public.run(c.Bind(rig.public.ring, 1)).status
+    assert rig.device.wait(queued).status is Status.OK
+    assert ended in (Status.OK, Status.PENDING, Status.UNAVAILABLE)
+
+
 def test_a_ring_in_use_is_emptied_before_it_is_bound(rig: Rig) -> None:
     store(rig.one, 1)
     (pin,) = rig.one.lookup(0, [1], pin=True).pins
@@ -260,6 +318,94 @@ def test_pins_and_sessions_of_an_earlier_life_are_stale(rig: Rig) -> None:
     assert rig.one.put(session, 0, 1, b"x").status is Status.STALE
     assert rig.one.run(c.CloseSession(session)).status is Status.STALE
     assert rig.one.run(c.Migrate(session)).status is Status.STALE
+
+
+def renewed(rig: Rig) -> tuple[PinId, SessionId]:
+    """A pin and a session of an earlier life, whose slots and generations are in use in this one."""
+    names = []
+    for _ in range(2):
+        rig.configure()
+        store(rig.one, 1)
+        (pin,) = rig.one.lookup(0, [1], pin=True).pins
+        assert pin is not None
+        names.append((pin, rig.one.open()))
+    old, new = names
+    assert old == new, "the device gives the same again"
+    return old
+
+
+NAMING: dict[str, Callable[[PinId, SessionId], Command]] = {
+    "UNPIN": lambda pin, session: c.Unpin(pin),
+    "ALLOC": lambda pin, session: c.Alloc(0, 9, 600, session),
+    "CLOSE_SESSION": lambda pin, session: c.CloseSession(session),
+    "MIGRATE": lambda pin, session: c.Migrate(session),
+    "ANSWER_FENCE": lambda pin, session: c.AnswerFence(session, 0),
+}
+
+
+@pytest.mark.migrates
+@pytest.mark.parametrize("name", NAMING)
+def test_what_an_earlier_life_has_given_touches_nothing_of_this_one(rig: Rig, name: str) -> None:
+    command, before = NAMING[name](*renewed(rig)), rig.counters()
+    client = rig.far if name == "MIGRATE" else rig.one
+    assert client.run(command).status is Status.STALE
+    assert rig.counters() == before, "the device has not seen it"
+    assert rig.device.completed[command.opcode, Status.STALE] == 1
+
+
+LIFE_MUTANTS: dict[str, tuple[Any, str, str, str]] = {
+    "not compared": (Device, "_send", "outlived(command, self._life)", "False"),
+    "not given to pins": (lives, "mark", "pin.life = life", "pass"),
+    "not given to sessions": (lives, "_session", "given.life = life", "pass"),
+    "not new with an epoch": (Device, "write", "if begins:", "if False:"),
+}
+
+
+@pytest.mark.parametrize("mutant", LIFE_MUTANTS)
+def test_a_life_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
+    owner, attribute, good, bad = LIFE_MUTANTS[mutant]
+    monkeypatch.setattr(owner, attribute, mutate(getattr(owner, attribute), good, bad))
+    monkeypatch.setattr(device_module, "mark", lives.mark)
+    rig = Rig(Device(SpecificationTransport(PARAMS)))
+    pin, session = renewed(rig)
+    assert Status.OK in {rig.one.unpin(pin), rig.one.run(c.CloseSession(session)).status}
+
+
+@pytest.mark.parametrize("held", ["a session", "pins"])
+def test_what_a_with_block_held_over_a_restart_is_given_back_to_nobody(rig: Rig, held: str) -> None:
+    store(rig.one, 1)
+    with rig.one.session() if held == "a session" else rig.one.pinned(0, [1]):
+        rig.configure()
+        store(rig.one, 1)
+        mine, (pin,) = rig.one.open(), rig.one.lookup(0, [1], pin=True).pins
+    assert pin is not None and rig.one.unpin(pin) is Status.OK
+    assert rig.one.run(c.CloseSession(mine)).status is Status.OK
+
+
+def test_a_coroutine_gives_nothing_back_to_a_later_life(rig: Rig) -> None:
+    async def held() -> None:
+        one = AsyncClient(rig.device, rig.one.ring)
+        async with one.session(), one.pinned(0, [1]):
+            rig.configure()
+            store(rig.one, 1)
+            names.extend([rig.one.open(), *rig.one.lookup(0, [1], pin=True).pins])
+
+    names: list[Any] = []
+    store(rig.one, 1)
+    asyncio.run(held())
+    assert rig.one.run(c.CloseSession(names[0])).status is rig.one.unpin(names[1]) is Status.OK
+
+
+@pytest.mark.parametrize("found_running", [False, True])
+def test_an_epoch_is_not_started_twice(rig: Rig, found_running: bool) -> None:
+    rig.device.start(77)
+    device = Device(rig.device.transport) if found_running else rig.device
+    if not found_running:
+        rig.configure()
+    with pytest.raises(InputError, match="epoch = 77, expected one that the slice has not had yet"):
+        device.start(77)
+    rig.configure()
+    store(rig.one, 1)
 
 
 def test_a_restart_clears_the_counters_and_all_frames(rig: Rig) -> None:

@@ -127,8 +127,8 @@ def test_a_device_that_a_killed_client_has_left_comes_back(how: str) -> None:
     leave(ringed, how)
     again = Device(MmioTransport(PARAMS, ringed.bus, entries=8))
     again.bind(ringed.one.ring, 0)
-    assert again.transport.counters()["pins_used"] == 0
-    assert again.transport.counters()["sessions_used"] == 0
+    assert again.counters()["pins_used"] == 0
+    assert again.counters()["sessions_used"] == 0
     assert bytes(Client(again, ringed.one.ring).get(handle, length=1000)) == DATA
 
 

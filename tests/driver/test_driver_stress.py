@@ -197,7 +197,7 @@ def test_threads_find_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None
 def test_a_run_that_hangs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that never lets go of the lock."""
     monkeypatch.setattr(stress, "HANG", 0.5)
-    kept = mutate(Device.bind, "with self._lock, self._hushed():", "self._lock.acquire()\n    with self._hushed():")
+    kept = mutate(Device.bind, "with self._lock, self._hushed():", "self._lock.__enter__()\n    with self._hushed():")
     rig = Stress(LoopbackBus(PARAMS), 0)
     monkeypatch.setattr(Device, "bind", kept)
     with pytest.raises(AssertionError, match="no thread has done anything"):

@@ -6,6 +6,7 @@ from hw.params.commands import Command, Completion, Message
 from hw.params.errors import InputError
 from hw.params.params import Params
 from hw.params.protocol import RingId, tags
+from sw.driver.arguments import time_of
 
 Arrival = Completion | Message
 
@@ -59,8 +60,7 @@ class Transport(ABC):
 
         InputError for a time that is none. No effect where every command is known to end.
         """
-        if not timeout > 0:
-            raise InputError(f"timeout = {timeout}, expected more than 0 cycles or seconds")
+        time_of(timeout)
 
     @property
     def clock(self) -> float | None:

@@ -12,6 +12,7 @@ from hw.params.params import Params
 from hw.params.protocol import REGISTERS, RingId, Status
 from hw.params.records import DESCRIPTOR, LOST
 from hw.rdl import register_map, requester_map
+from sw.driver.arguments import time_of
 from sw.driver.discovery import discover
 from sw.driver.errors import DeviceError, RegisterError
 from sw.driver.transport.administrator import Administrator
@@ -137,8 +138,7 @@ class MmioTransport(Transport):
         return {each.statistic: self._slice.read(name) for name, each in registers.items() if each.statistic}
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
-        super().set_timeout(timeout, ring)
-        self._timeouts[ring] = timeout
+        self._timeouts[ring] = time_of(timeout)
 
     @property
     def cycle(self) -> int | None:

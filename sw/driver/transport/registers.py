@@ -5,6 +5,7 @@ from typing import NamedTuple, NoReturn
 
 from hw.params.params import Params
 from hw.rdl import Kind, Register, register_map
+from sw.driver.arguments import is_number
 from sw.driver.errors import RegisterError
 
 
@@ -31,6 +32,8 @@ class RegisterRules:
     def writable(self, offset: int, value: int) -> Register:
         """The register at ``offset``, if ``value`` may be written to it while it is not locked; else RegisterError."""
         register = self.at(offset)
+        if not is_number(value):
+            raise RegisterError(f"register {register.name}: value is {type(value).__name__}, expected int")
         writable = register.mask(writable=True)
         if not writable:
             raise RegisterError(f"register {register.name}: is read-only, {value:#x} was written")
