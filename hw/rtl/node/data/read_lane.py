@@ -11,6 +11,7 @@ from hw.rtl.axi import Burst, axi4_read, is_error
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
 from hw.rtl.node.data.turns import READS
+from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.shared import shared
 
 
@@ -25,6 +26,8 @@ class ReadLane(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose reads may begin.
     reads : In, stream of `lane_read_layout(params)`, one a port
         The segments that a port wants.
     beats : Out, stream of `bank_beat_layout(params)`, one a port
@@ -43,6 +46,8 @@ class ReadLane(wiring.Component):
     Ports take turns. A read waits for the `turn` of reads, and until its port has a free buffer here, so memory never
     waits: RREADY is always high. Each read in flight has an ID of its own: bursts may come back in any order, and
     interleaved.
+    Where partitions are isolated, only ports of that whose turn it is are looked at, and each turn begins as after
+    reset.
 
     Reset and errors
     ----------------
@@ -59,6 +64,7 @@ class ReadLane(wiring.Component):
         ports = params.tables.ports
         super().__init__(
             {
+                **rota_member(params),
                 "reads": In(stream.Signature(lane_read_layout(params))).array(ports),
                 "beats": Out(stream.Signature(bank_beat_layout(params))).array(ports),
                 "turn": Out(READS),
@@ -87,7 +93,10 @@ class ReadLane(wiring.Component):
             banks.append(bank)
         m.d.comb += memory.rready.eq(1)
 
-        asking = Cat(read.valid & bank.free for read, bank in zip(self.reads, banks, strict=True))
+        rota = Turn(self._params, self)
+        asking = Cat(
+            rota.memory(read.valid & bank.free, i) for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True))
+        )
         last = Signal(range(max(2, ports)))
         chosen = next_in_turn(m, asking, last)
         take, advance = Signal(), Signal()
@@ -108,6 +117,7 @@ class ReadLane(wiring.Component):
             m.d.sync += memory.arvalid.eq(take)
         with m.If(take):
             m.d.sync += last.eq(chosen)
+        rota.begin_anew(m, last)
         for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True)):
             with m.If(chosen == i):
                 m.d.comb += [our_id.slot.eq(bank.slot), read.ready.eq(take), bank.claim.eq(take)]
