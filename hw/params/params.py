@@ -276,6 +276,11 @@ class Params:
                 f"replay.block_bytes = {self.replay.block_bytes} exceeds pools.{i}.frame_bytes = {pool.frame_bytes},"
                 f" which isolated partition {i} is replayed in",
             )
+        require(
+            self.replay.ports >= self.replay.partitions,
+            f"replay.ports = {self.replay.ports} for replay.partitions = {self.replay.partitions} that are isolated,"
+            " expected a port for each",
+        )
         for name in ("ports", "sessions", "parked_reads", "fences"):
             entries = getattr(tables, name)
             require(
@@ -300,6 +305,10 @@ class Params:
         partition. Port i, and slot i of a table, is of share i modulo `shares`.
         """
         return self.tables.partitions if self.strict else 1
+
+    def ports_of(self, partition: int) -> range:
+        """Return the ports that a partition may have rings on."""
+        return range(partition % self.shares, self.tables.ports, self.shares)
 
     @cached_property
     def times(self) -> Rota:

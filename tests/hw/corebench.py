@@ -59,7 +59,7 @@ def small(**tables: int) -> Params:
 def isolated() -> Params:
     """The same with four partitions that are isolated, the second public."""
     params = small()
-    shares = {"partitions": 4, "rings_per_port": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
+    shares = {"partitions": 4, "ports": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
     return replace(
         params,
         cam=CamParams(banks=2, ways=2, sets=8),

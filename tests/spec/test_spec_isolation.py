@@ -24,7 +24,7 @@ def small(isolation: str) -> Params:
         SMALL,
         cam=CamParams(banks=2, ways=2, sets=8),
         pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
-        tables=replace(SMALL.tables, isolation=isolation, sessions=8, parked_reads=4, fences=4, stamp_bits=8),
+        tables=replace(SMALL.tables, isolation=isolation, ports=4, sessions=8, parked_reads=4, fences=4, stamp_bits=8),
     )
 
 
@@ -47,6 +47,12 @@ def bench() -> Bench:
 def test_a_partition_has_the_pool_of_its_number(bench: Bench) -> None:
     assert bench.do(REGISTERS, c.SetPartition(2, pool=3)).status is Status.RANGE
     assert bench.do(REGISTERS, c.SetPartition(2, pool=2)).status is Status.OK
+
+
+def test_a_partition_has_rings_on_ports_of_its_own(bench: Bench) -> None:
+    assert bench.do(REGISTERS, c.Bind(FAR, PUBLIC)).status is Status.RANGE
+    session = bench.open(FAR)
+    assert bench.store(FAR, session, 1), "it is not lost, either"
 
 
 def test_what_is_in_public_is_read_and_stays(bench: Bench) -> None:
