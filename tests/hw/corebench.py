@@ -14,6 +14,7 @@ from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core
 from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
+from hw.tb.core.rotation import Rotation
 from hw.tb.core.world import Moves, Script, Turn, World
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -99,7 +100,8 @@ def play(
         await ctx.tick().until(dut.ready)
         offers: list[dict[str, Any]] = []
         left, idle = moves, 0
-        while idle < SETTLED:
+        rotation = Rotation(params) if params.strict else None
+        while idle < SETTLED * (1 + params.shares if params.strict else 1):
             if not offers and (left or (script is not None and not moves)):
                 world.ask()
                 left -= bool(left)
@@ -108,7 +110,11 @@ def play(
             if offers:
                 ctx.set(dut.operations.payload.as_value(), operations.pack(offers[0]))
             idle = 0 if offers or left else idle + 1
-            if offers and ctx.get(dut.operations.ready):
+            if rotation is not None:
+                now = rotation.now(offers[0] if offers else None)
+                ctx.set(dut.rota, {"share": now.share, "left": now.left})
+                ctx.set(dut.operations.valid, now.offered)
+            if offers and ctx.get(dut.operations.ready) and ctx.get(dut.operations.valid):
                 offers = offers[1:]
             if ctx.get(dut.log.valid):
                 world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))
