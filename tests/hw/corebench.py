@@ -10,6 +10,7 @@ from amaranth.sim import SimulatorContext
 from hw.params import commands as c
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, Status
+from hw.params.rota import RotaParams
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core
@@ -58,14 +59,16 @@ def small(**tables: int) -> Params:
 
 
 def isolated() -> Params:
-    """The same with four partitions that are isolated, the second public."""
+    """The same with four partitions that are isolated, the second public, and turns too short for any memory."""
     params = small()
     shares = {"partitions": 4, "ports": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
     return replace(
         params,
+        memory=replace(params.memory, turn_bursts=1),
         cam=CamParams(banks=2, ways=2, sets=8),
         pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
         tables=replace(params.tables, isolation="strict", stamp_bits=8, **shares),
+        rota=RotaParams(guard=64),
     )
 
 
