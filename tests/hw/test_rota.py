@@ -33,7 +33,7 @@ PARAMS = Params(
         victims=2,
         isolation="strict",
     ),
-    rota=RotaParams(guard=60),
+    rota=RotaParams(guard=60, turn=240),
 )
 TIMES = PARAMS.times
 PERIOD = TIMES.period(2)
@@ -217,7 +217,7 @@ def alone(name: str) -> Seen:
 @pytest.mark.parametrize("name", WATCHES)
 def test_nothing_of_a_partition_follows_from_others(name: str, seed: int) -> None:
     print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_rota.py", flush=True)
-    assert len({entry[0] for entry in alone(name)}) > 20
+    assert len({entry[0] for entry in alone(name)}) > 15
     assert WATCHES[name](seed + 1) == alone(name)
 
 

@@ -32,7 +32,7 @@ def rota_member(params: Params) -> dict[str, wiring.Member]:
 def pass_rota(m: Module, outer: wiring.Component, inner: wiring.Component) -> None:
     """Tell a part of a component the turn, where there are any."""
     if hasattr(outer, "rota"):
-        m.d.comb += inner.rota.eq(outer.rota)  # type: ignore[attr-defined]
+        m.d.comb += inner.rota.eq(outer.rota)
 
 
 class Turn:
@@ -43,7 +43,7 @@ class Turn:
 
     def __init__(self, params: Params, component: wiring.Component):
         self._params = params
-        self.now: Any = component.rota if params.strict else None  # type: ignore[attr-defined]
+        self.now: Any = component.rota if params.strict else None
 
     def only(self, value: Value, number: int) -> Value:
         """`value`, in turns of the share of `number`, a port or a slot."""
