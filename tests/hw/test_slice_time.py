@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hw.params.dram import Controller
+from hw.params.dram import MAPS, Controller
 from hw.rtl.emit import emit
 from hw.rtl.node import dispatch, fences, parking, rota
 from hw.rtl.node import slice as slice_
@@ -38,11 +38,11 @@ def test_in_a_shared_slice_it_sees_every_load() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["rows stay open", "the guard is too short"])
+@pytest.mark.parametrize("name", ["rows stay open", "slower than the guard"])
 def test_memory_that_does_not_come_to_rest_is_seen(name: str) -> None:
     memory = {
         "rows stay open": behind(replace(CHANNEL, controller=Controller(queue=16, high=12, low=4))),
-        "the guard is too short": behind(latency=PARAMS.times.guard),
+        "slower than the guard": behind(replace(CHANNEL, map=MAPS["row"])),
     }[name]
     alone = watch(PARAMS, 0, memory=memory)
     assert any(watch(PARAMS, number, memory=memory) != alone for number in range(1, LOADS))
