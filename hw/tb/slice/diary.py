@@ -8,8 +8,8 @@ from hw.params import commands as c
 from hw.params.protocol import Handle, LookupMode, PinId, RingId, Status
 from hw.tb.slice.party import Asked, Moves, handle_of, pins_of, session_of
 
-WATCHED, OTHER = 0, 1
-"""Ports, and partitions."""
+WATCHED, OTHER = 1, 0
+"""Ports, and partitions. The watched one has the turn behind the other's."""
 
 
 def block(key: int, segments: int) -> bytes:
