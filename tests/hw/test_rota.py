@@ -166,8 +166,8 @@ def operations(seed: int) -> Seen:
     """The operations of the watched partition."""
     dut, seen = dispatch.Dispatch(PARAMS), []
     asked = [arrivals(port, seed, 20) for port in range(4)]
-    lost = [arrivals(port, seed, 4) for port in range(4)]
-    landed, done = ([arrivals(port, seed, 15) for port in range(2)] for _ in range(2))
+    lost = [arrivals(port, seed, 2) for port in range(4)]
+    landed, done = ([arrivals(port, seed, 3) for port in range(2)] for _ in range(2))
     keys = [0] * 4
 
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
