@@ -83,14 +83,14 @@ def reads(seed: int) -> Seen:
     async def bench(ctx: SimulatorContext, _: Restart) -> None:
         ctx.set(dut.turn.may, 1)
         ctx.set(dut.memory.arready, 1)
-        for beats in dut.beats:
+        for port, beats in enumerate(dut.beats):
             ctx.set(beats.ready, 1)
+            ctx.set(dut.reads[port].payload, {"address": 512 * port, "last": BEATS - 1})
         for cycle in range(CYCLES):
             now = turn(cycle)
             ctx.set(dut.rota, now)
             for port, queue in enumerate(asked):
                 ctx.set(dut.reads[port].valid, bool(queue and queue[0] <= cycle))
-                ctx.set(dut.reads[port].payload, {"address": 512 * port, "last": BEATS - 1})
             there = bool(under_way and under_way[0][0] <= cycle)
             ctx.set(dut.memory.rvalid, there)
             if there:
@@ -125,14 +125,14 @@ def writes(seed: int) -> Seen:
         ctx.set(dut.turn.may, 1)
         ctx.set(dut.memory.awready, 1)
         ctx.set(dut.memory.wready, 1)
-        for each in dut.answers:
+        for port, each in enumerate(dut.answers):
             ctx.set(each.ready, 1)
+            ctx.set(dut.beats[port].payload.beat.count, 128)
         for cycle in range(CYCLES):
             now = turn(cycle)
             ctx.set(dut.rota, now)
             for port, queue in enumerate(asked):
                 ctx.set(dut.beats[port].valid, bool(queue and queue[0] <= cycle))
-                ctx.set(dut.beats[port].payload.beat.count, 128)
                 ctx.set(dut.beats[port].payload.beat.last, beat[port] == BEATS - 1)
             there = bool(answers and answers[0][0] <= cycle)
             ctx.set(dut.memory.bvalid, there)
