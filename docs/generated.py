@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -79,8 +79,9 @@ def parameters() -> str:
 
 
 def derived() -> str:
-    """What follows from the parameters of each preset."""
-    found = {name: made for name, made in vars(Params).items() if isinstance(made, property | cached_property)}
+    """What follows from the parameters of each preset, one value each."""
+    every = {name: each for name, each in vars(Params).items() if isinstance(each, property | cached_property)}
+    found = {name: each for name, each in every.items() if not is_dataclass(getattr(PRESETS["DEFAULT"], name))}
     rows = (
         [f"`{name}`", *(_number(getattr(preset, name)) for preset in PRESETS.values()), inspect.getdoc(made)]
         for name, made in found.items()

@@ -129,6 +129,7 @@ class Controller(Section):
 
     It turns to writes when `high` of them wait, or nothing else does, and back when `low` of them are left, or when
     reads have waited for a `batch` of them. An access that has waited for `patience` clocks is put first in its bank.
+    With `close` it begins anew once nothing waits and all rows are closed: what comes later is as if it were the first.
     """
 
     section: ClassVar[str] = "controller"
@@ -137,6 +138,9 @@ class Controller(Section):
     low: int = param(12, "writes that are left when reads go on", low=0, high=255)
     batch: int = param(128, "writes that are served at most while reads wait", low=1, high=1 << 20)
     patience: int = param(8000, "an access waits as long before it is put first", low=1, high=1 << 20, unit="clocks")
+    close: int = param(
+        0, "a row that nothing has wanted for so long is closed; 0: it stays open", low=0, high=1 << 20, unit="clocks"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,6 +171,26 @@ class MemoryChannel:
     def place(self, address: int) -> Place:
         """Return where a byte is; addresses beyond the device begin again at its first."""
         return Place(*(address >> self.shift(field) & (1 << self.dram.bits(field)) - 1 for field in FIELDS))
+
+    def rest(self, bursts: int, burst_bytes: int, beat_bytes: int) -> int:
+        """Return the cycles after which a channel that has been given so many bursts is as if nothing had been.
+
+        All that is asked for is served one after the other, each burst with rows of its own and a turn of the bus, and
+        before these the writes that were answered and still wait; a refresh comes when it suits least; then all rows
+        are closed. Raises ParameterError for a controller that leaves rows open.
+        """
+        d, controller = self.dram, self.controller
+        if not controller.close:
+            raise ParameterError("parameter controller.close = 0: expected more, for a channel that is to come to rest")
+        accesses = -(-burst_bytes // d.access_bytes)
+        rows = len({self.place(i * d.access_bytes)._replace(column=0) for i in range(accesses)})
+        turn = d.cl + d.gap + d.cwl + d.wtr_l + 2 * d.bl
+        burst = d.rc + rows * max(d.rrd_l, d.faw // 4) + accesses * max(d.ccd_l, d.ccd_l_write) + turn
+        closing = max(d.ras, d.rtp, d.cwl + d.bl + d.wr) + d.rp
+        work = (bursts + -(-controller.queue // accesses)) * burst + controller.close + closing
+        refreshes = work // d.refi + 1
+        refresh = closing + (d.rfc if d.refresh == "all" else d.rfc_bank)
+        return -(-(work + refreshes * refresh) // d.clocks_per_cycle(beat_bytes))
 
 
 RAMULATOR = "Ramulator 2.1 (CMU-SAFARI/ramulator2, c5b1c3a), python/ramulator/dram/"

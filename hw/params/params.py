@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from hw.params.errors import ParameterError
 from hw.params.protocol import FRAME_BITS, FRAME_GENERATION_BITS, ITEM_BITS, SLOT_GENERATION_BITS
+from hw.params.rota import Rota, RotaParams
 from hw.params.section import Section, param
 
 SLOTS_PER_FRAME = 1.25
@@ -206,6 +207,7 @@ class Params:
     cam: CamParams = field(default_factory=CamParams)
     pools: tuple[PoolParams, ...] = (PoolParams(),)
     tables: TableParams = field(default_factory=TableParams)
+    rota: RotaParams = field(default_factory=RotaParams)
     replay: ReplayParams = field(default_factory=ReplayParams)
 
     def __post_init__(self) -> None:
@@ -300,26 +302,44 @@ class Params:
                 f"replay.block_bytes = {self.replay.block_bytes} exceeds pools.{i}.frame_bytes = {pool.frame_bytes},"
                 f" which isolated partition {i} is replayed in",
             )
-        for name in ("sessions", "parked_reads", "fences"):
+        require(
+            self.replay.ports >= self.replay.partitions,
+            f"replay.ports = {self.replay.ports} for replay.partitions = {self.replay.partitions} that are isolated,"
+            " expected a port for each",
+        )
+        for name in ("ports", "sessions", "parked_reads", "fences"):
             entries = getattr(tables, name)
             require(
                 entries % count == 0,
                 f"tables.isolation = 'strict' with tables.{name} = {entries} for {count} partitions,"
                 " expected a multiple",
             )
+        require(
+            self.times.turn >= self.times.least,
+            f"tables.isolation = 'strict' with rota.turn = {self.rota.turn}, expected {self.times.least:,} or more,"
+            f" of which memory has {self.times.guard:,} to come to rest, or 0 to derive",
+        )
 
     @property
     def strict(self) -> bool:
-        """Whether partitions are isolated: partition i has pool i, and a share of each table and of the CAM."""
+        """Whether partitions are isolated: each has a pool, ports, turns, and a share of each table and of the CAM."""
         return self.tables.isolation == "strict"
 
     @property
     def shares(self) -> int:
-        """Shares that sessions, parked READs, fences and the sets of the CAM are divided into: one, or one a partition.
-
-        Slot i of a table is of share i modulo `shares`.
+        """Shares that ports, sessions, parked READs, fences and the sets of the CAM are divided into: one, or one a
+        partition. Port i, and slot i of a table, is of share i modulo `shares`.
         """
         return self.tables.partitions if self.strict else 1
+
+    def ports_of(self, partition: int) -> range:
+        """Return the ports that a partition may have rings on."""
+        return range(partition % self.shares, self.tables.ports, self.shares)
+
+    @cached_property
+    def times(self) -> Rota:
+        """Whose turn is how long, where partitions are isolated."""
+        return Rota.of(self)
 
     @property
     def frames(self) -> int:

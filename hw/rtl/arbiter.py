@@ -1,6 +1,9 @@
 """Round robin."""
 
-from amaranth import Const, Module, Signal, Value
+from collections.abc import Sequence
+
+from amaranth import Cat, Const, Module, Signal, Value
+from amaranth.lib import stream
 
 
 def next_in_turn(m: Module, asking: Value, last: Value) -> Value:
@@ -17,3 +20,16 @@ def next_in_turn(m: Module, asking: Value, last: Value) -> Value:
                     with m.If(asking[j % count]):
                         m.d.comb += chosen.eq(j % count)
     return chosen
+
+
+def merge(m: Module, sources: Sequence[stream.Interface], target: stream.Interface) -> None:
+    """Give what comes from some streams to one, by a register, an item of each in turn."""
+    asking = Cat(source.valid for source in sources)
+    last = Signal(range(max(2, len(sources))))
+    chosen = next_in_turn(m, asking, last)
+    with m.If(~target.valid | target.ready):
+        m.d.sync += [target.valid.eq(asking.any()), last.eq(chosen)]
+        for i, source in enumerate(sources):
+            with m.If(chosen == i):
+                m.d.comb += source.ready.eq(1)
+                m.d.sync += target.payload.eq(source.payload)

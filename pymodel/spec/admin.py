@@ -16,6 +16,8 @@ def quiet(core: Core, ring: Ring) -> bool:
 def bind(core: Core, ring: Ring, op: Taken, command: c.Bind, result: Completion) -> bool:
     """Give a ring to a partition. A ring in use is lost first, and changes hands once nothing of it is left."""
     target = core.rings[command.ring]
+    if core.params.strict and isinstance(command.to, int):  # a partition has ports of its own
+        require(command.ring.port % core.params.shares == command.to, Status.RANGE)
     target.lost = target.lost or target.partition is not NOBODY or target.administrative
     require(quiet(core, target), Status.PENDING)
     target.lost = False

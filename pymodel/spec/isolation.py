@@ -1,7 +1,7 @@
 """`tables.isolation = strict`: what keeps a partition from learning of the others. None of it is in a shared slice.
 
-Partition i has pool i, the slots of sessions and parked READs that are i modulo the partitions, and its own sets of the
-CAM, so nothing of its own depends on others. What is left is refused here: to ask for what is theirs.
+Partition i has pool i, the ports and the slots of sessions and parked READs that are i modulo the partitions, and its
+own sets of the CAM, so nothing of its own depends on others. What is left is refused here: to ask for what is theirs.
 """
 
 from hw.params import commands as c

@@ -129,7 +129,7 @@ class Traffic(Requesters):
         models = range(self.params.tables.models)
         self._script.extend((REGISTERS, c.SetModel(model, ModelState.LIVE)) for model in models)
         for number, ring in enumerate(self._rings):
-            to: int | Binding = number % len(partitions)
+            to: int | Binding = ring.port % len(partitions) if self.params.strict else number % len(partitions)
             if ring == self._rings[-1]:
                 to = Binding.ADMINISTRATIVE
             self._script.append((REGISTERS, c.Bind(ring, to)))
@@ -156,7 +156,7 @@ class Traffic(Requesters):
         for ring in self._rings:
             if ring.port == port:
                 self._lose(ring)
-                self._script.append((REGISTERS, c.Bind(ring, self._random.randrange(self.params.tables.partitions))))
+                self._script.append((REGISTERS, c.Bind(ring, self._tenant_of(ring))))
 
     # Choosing.
 
@@ -407,10 +407,16 @@ class Traffic(Requesters):
         """Give a ring to somebody; a ring that waits to be bound comes first."""
         waiting = sorted(self._lost)
         ring = self._random.choice(waiting if waiting and self._chance(0.8) else self._rings)
-        to: int | Binding = self._random.randrange(self.params.tables.partitions)
+        to: int | Binding = self._tenant_of(ring)
         if self._chance(0.1):
             to = self._random.choice(list(Binding))
         return self._submit(self._admin(), c.Bind(ring, to))
+
+    def _tenant_of(self, ring: RingId) -> int:
+        """A partition for a ring: any, but where partitions are isolated mostly the one that it may be of."""
+        partitions = self.params.tables.partitions
+        to = self._random.randrange(partitions)
+        return ring.port % partitions if self.params.strict and self._chance(0.9) else to
 
     def _drop_partition(self) -> Submit:
         """Drop a partition; now and then so often that its stamps run out."""

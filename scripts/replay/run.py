@@ -130,11 +130,12 @@ class Replay:
 
     def _bind(self, port: int) -> None:
         for partition in range(self.params.replay.partitions):
-            self.device.bind(RingId(port, partition), partition)
+            if port in self.params.ports_of(partition):
+                self.device.bind(RingId(port, partition), partition)
 
     def _heard(self, message: Message) -> None:
-        """Every port has a ring of every partition, so each hears of every block: port 0 is believed."""
-        if isinstance(message, Event) and message.port == 0:
+        """Every port hears of every block of the partitions it has rings of: of these the first is believed."""
+        if isinstance(message, Event) and message.port == self.params.ports_of(message.partition)[0]:
             self.ledger.event(message)
             if message.stored:
                 self.stored_events += 1

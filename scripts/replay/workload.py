@@ -35,6 +35,10 @@ class Workload:
     def __init__(self, trace: Trace, params: Params) -> None:
         self.trace = trace
         self._params = params.replay
+        self._ports = [
+            [port for port in params.ports_of(partition) if port < params.replay.ports]
+            for partition in range(params.replay.partitions)
+        ]
         tokens = self._params.block_tokens
         missing = blocks_of(trace.input_lengths, tokens) - np.diff(trace.offsets)
         for number in np.flatnonzero(missing > 1)[:1].tolist():
@@ -81,14 +85,16 @@ class Workload:
         return self.trace.ids[begin:end].tolist()
 
     def __iter__(self) -> Iterator[Request]:
-        """The requests in the order of the trace; ports take turns."""
-        trace, params = self.trace, self._params
-        for number in range(len(trace)):
+        """The requests in the order of the trace; ports, or those of the partition, take turns."""
+        for number in range(len(self.trace)):
             ids = self._block_ids(number)
+            partition, model = self._owner(ids)
+            ports = self._ports[partition]
             yield Request(
                 number,
-                number % params.ports,
-                *self._owner(ids),
+                ports[number % len(ports)],
+                partition,
+                model,
                 [content.prompt_key(block_id) for block_id in ids],
                 self._appended(number),
             )

@@ -10,10 +10,12 @@ from amaranth.sim import SimulatorContext
 from hw.params import commands as c
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, Status
+from hw.params.rota import RotaParams
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core
 from hw.rtl.node.layouts import log_layout, notices_layout, operation_layout, verdict_layout
+from hw.tb.core.rotation import Rotation
 from hw.tb.core.world import Moves, Script, Turn, World
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
@@ -57,14 +59,16 @@ def small(**tables: int) -> Params:
 
 
 def isolated() -> Params:
-    """The same with four partitions that are isolated, the second public."""
+    """The same with four partitions that are isolated, the second public, and turns too short for any memory."""
     params = small()
-    shares = {"partitions": 4, "rings_per_port": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
+    shares = {"partitions": 4, "ports": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
     return replace(
         params,
+        memory=replace(params.memory, turn_bursts=1),
         cam=CamParams(banks=2, ways=2, sets=8),
         pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
         tables=replace(params.tables, isolation="strict", stamp_bits=8, **shares),
+        rota=RotaParams(guard=64),
     )
 
 
@@ -101,7 +105,8 @@ def play(
         await ctx.tick().until(dut.ready)
         offers: list[dict[str, Any]] = []
         left, idle = moves, 0
-        while idle < SETTLED:
+        rotation = Rotation(params) if params.strict else None
+        while idle < SETTLED * (1 + params.shares if params.strict else 1):
             if not offers and (left or (script is not None and not moves)):
                 world.ask()
                 left -= bool(left)
@@ -110,7 +115,11 @@ def play(
             if offers:
                 ctx.set(dut.operations.payload.as_value(), operations.pack(offers[0]))
             idle = 0 if offers or left else idle + 1
-            if offers and ctx.get(dut.operations.ready):
+            if rotation is not None:
+                now = rotation.now(offers[0] if offers else None)
+                ctx.set(dut.rota, {"share": now.share, "left": now.left})
+                ctx.set(dut.operations.valid, now.offered)
+            if offers and ctx.get(dut.operations.ready) and ctx.get(dut.operations.valid):
                 offers = offers[1:]
             if ctx.get(dut.log.valid):
                 world.logged(log.unpack(ctx.get(dut.log.payload.as_value())))

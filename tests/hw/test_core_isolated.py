@@ -50,7 +50,7 @@ def kept_apart() -> Story:
     yield REGISTERS, c.SetPartition(1, pool=1, quota=3, public=True)
     yield REGISTERS, c.SetPartition(2, pool=3, quota=1)
     yield REGISTERS, c.SetModel(0, ModelState.LIVE)
-    for ring, partition in ((RING, 0), (beside, 0), (OTHER, 1)):
+    for ring, partition in ((RING, 0), (beside, 0), (OTHER, 1), (RingId(3, 0), 1)):
         yield REGISTERS, c.Bind(ring, partition)
     for key in (7, 8):
         yield from kept(OTHER, key)
@@ -104,7 +104,7 @@ def crowded() -> Story:
     yield REGISTERS, c.SetEpoch(99)
     yield REGISTERS, c.SetModel(0, ModelState.LIVE)
     places = isolated().cam.banks * isolated().cam.ways
-    for ring, partition in ((RING, 0), (OTHER, 2)):
+    for ring, partition in ((RING, 0), (RingId(2, 0), 2)):
         yield REGISTERS, c.SetPartition(partition, pool=partition, quota=places)
         yield REGISTERS, c.Bind(ring, partition)
         for key in alike(partition, places):
@@ -114,7 +114,12 @@ def crowded() -> Story:
 def test_isolated_partitions_ask_for_what_others_have() -> None:
     world = play(isolated(), script=Telling(kept_apart()))
     expected = {("ALLOC", Status.QUOTA), ("DROP", Status.DENIED), ("SET_PARTITION", Status.PENDING)}
-    expected |= {("MIGRATE", Status.DENIED), ("MIGRATE", Status.NO_SPACE), ("READ", Status.DENIED)}
+    expected |= {
+        ("BIND", Status.RANGE),
+        ("MIGRATE", Status.DENIED),
+        ("MIGRATE", Status.NO_SPACE),
+        ("READ", Status.DENIED),
+    }
     assert expected <= world.statuses.keys()
 
 
@@ -134,6 +139,7 @@ LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
         "(moves | (hides if t.params.strict else Const(0)))",
         "moves",
     ),
+    "a port of others": (control, control._bind, "strange if t.params.strict else Const(0)", "Const(0)"),
     "a pool of others": (
         control,
         control._set_partition,

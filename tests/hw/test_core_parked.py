@@ -192,7 +192,7 @@ MUTANTS: dict[str, tuple[Callable[[], Any], Any, Callable[..., Any], str, str]] 
         lambda: play_waking("loss of the reader"),
         core,
         tables.Tables,
-        "self.m.d.comb += self.parking.wake_all.eq(1)",
+        "self.m.d.comb += self.parking.wake_all.eq(~0 if share is None else 1 << share)",
         "",
     ),
     "landed segments do not wake": (
@@ -206,8 +206,8 @@ MUTANTS: dict[str, tuple[Callable[[], Any], Any, Callable[..., Any], str, str]] 
         lambda: play_waking("migration"),
         sessions,
         sessions._fenced,
-        "m.d.comb += t.parking.wake_all.eq(1)",
-        "",
+        "t.wake_all(t.share_of(target.port))",
+        "pass",
     ),
     "entry stays in the table": (
         play_all,

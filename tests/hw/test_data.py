@@ -10,6 +10,7 @@ import pytest
 from hw.params import Params
 from hw.params.params import MemoryParams, PoolParams, TableParams
 from hw.rtl import emit as emit_module
+from hw.rtl.arbiter import merge
 from hw.rtl.emit import emit
 from hw.rtl.node.data import (
     DataPath,
@@ -28,7 +29,6 @@ from hw.rtl.node.data.read_path import ReadPath
 from hw.rtl.node.data.read_port import ReadPort
 from hw.rtl.node.data.write_bank import WriteBank
 from hw.rtl.node.data.write_lane import WriteLane
-from hw.rtl.node.data.write_path import WritePath
 from hw.rtl.node.data.write_port import WritePort
 from hw.rtl.two_port_sram import LARGEST_INFERRED, MODEL, TwoPortSram
 from hw.synth.flow import synthesise
@@ -221,14 +221,14 @@ OF_PORTS: dict[str, tuple[Any, str, str, str]] = {
     ),
     "a port stops the others": (
         WriteLane,
-        "asking = Cat(bank.bursts.valid for bank in banks)",
-        "asking = Cat(bank.bursts.valid & banks[0].bursts.valid for bank in banks)",
+        "rota.memory(bank.bursts.valid, i) for",
+        "rota.memory(bank.bursts.valid & banks[0].bursts.valid, i) for",
         "one_port_without_data",
     ),
     "answers of all ports in one order": (
-        WritePath,
-        "port.landed.ready.eq(1)",
-        "port.landed.ready.eq(asking.all())",
+        merge,
+        "source.ready.eq(1)",
+        "source.ready.eq(asking.all())",
         "one_port_without_data",
     ),
 }

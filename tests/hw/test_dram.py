@@ -203,6 +203,26 @@ def test_equal_requests_give_equal_commands() -> None:
     assert (one.commands == other.commands).all() and (one.ends == other.ends).all()
 
 
+def remembered(dram: Dram, seed: int, sources: Path = HERE) -> int:
+    """How often a channel that has come to rest does not do the same, in the same clocks, as one that was not used."""
+    channel = MemoryChannel(dram=dram, controller=Controller(close=40, batch=64, patience=20))
+    begin = 4 * channel.rest(16, SEGMENT, 128)
+    later = [each._replace(at=begin) for each in traffic(dram, seed, count=30)]
+    ends = []
+    for count in (0, 1, 3, 16):
+        requests = [*traffic(dram, seed + count, count=count), *later]
+        run = request(channel, requests, record=True, sources=sources)
+        assert faults(channel, requests, run) == []
+        ends.append(run.ends[count:].tolist())
+    return sum(each != ends[0] for each in ends)
+
+
+@pytest.mark.parametrize("dram", [*DRAMS.values(), BANK_BY_BANK], ids=[*DRAMS, "bank-by-bank"])
+def test_a_channel_that_closes_rows_forgets(dram: Dram, seed: int) -> None:
+    print(f"seed {seed}; again: KVNODE_SEED={seed} .venv/bin/pytest tests/hw/test_dram.py", flush=True)
+    assert remembered(dram, seed) == 0
+
+
 def test_what_is_no_channel_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"dram\.row_bytes = 64"):
         replace(HBM2, row_bytes=64, access_bytes=128)
@@ -240,16 +260,34 @@ MUTANTS = {
 }  # fmt: skip
 
 
+def mutant(name: str, mutants: dict[str, tuple[str, str, str]], directory: Path) -> Path:
+    """A directory with models of which one has a bug."""
+    file, good, bad = mutants[name]
+    for source in [*HERE.glob("*.h"), HERE / "requester.cpp"]:
+        shutil.copy(source, directory)
+    text = (HERE / file).read_text()
+    assert text.count(good) == 1
+    (directory / file).write_text(text.replace(good, bad))
+    return directory
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_found(name: str, tmp_path: Path) -> None:
-    file, good, bad = MUTANTS[name]
-    for source in [*HERE.glob("*.h"), HERE / "requester.cpp"]:
-        shutil.copy(source, tmp_path)
-    text = (HERE / file).read_text()
-    assert text.count(good) == 1
-    (tmp_path / file).write_text(text.replace(good, bad))
     channel = MemoryChannel(dram=replace(HBM3, refi=HBM3.refi // 4))
     requests = traffic(HBM3, 0)
-    run = request(channel, requests, record=True, sources=tmp_path)
+    run = request(channel, requests, record=True, sources=mutant(name, MUTANTS, tmp_path))
     assert faults(channel, requests, run)
+
+
+REMEMBERING = {
+    "rows stay open": ("dram.h", "if (s_.close) close(refreshed);", ""),
+    "batches go on": ("dram.h", "moved_ = 0;\n        }\n        bursts_", "}\n        bursts_"),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_a_channel_that_remembers_is_found(name: str, tmp_path: Path) -> None:
+    sources = mutant(name, REMEMBERING, tmp_path)
+    assert any(remembered(HBM3, seed, sources) for seed in range(20))

@@ -73,7 +73,6 @@ def test_a_port_brings_as_much_whatever_the_other_does(how: str) -> None:
 
 @pytest.mark.nightly
 def test_a_channel_that_waits_for_every_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    good = "read.valid & bank.free for read, bank in zip(self.reads, banks, strict=True)"
-    waiting = "read.valid & Cat(each.free for each in banks).all() for read in self.reads"
+    good, waiting = "read.valid & bank.free", "read.valid & Cat(each.free for each in banks).all()"
     monkeypatch.setattr(read_path, "ReadLane", mutate(ReadLane, good, waiting))
     assert rate(HOW["stopped"], emit(Slice(TINY), "slice")) < 0.9

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hw.params import DEFAULT, PRESETS, TINY, ParameterError, Params
 from hw.params.load import names
 from hw.params.params import CamParams, PoolParams, ReplayParams, TableParams
+from hw.params.rota import RotaParams
 from hw.params.section import Section, expected
 
 
@@ -136,6 +137,27 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "shares of a table": (
         {"tables": TableParams(isolation="strict", partitions=2, fences=5), "pools": (PoolParams(),) * 2},
         "tables.isolation = 'strict' with tables.fences = 5 for 2 partitions, expected a multiple",
+    ),
+    "ports of isolated partitions": (
+        {"tables": TableParams(isolation="strict", partitions=2, ports=3), "pools": (PoolParams(),) * 2},
+        "tables.isolation = 'strict' with tables.ports = 3 for 2 partitions, expected a multiple",
+    ),
+    "a port for each replayed partition": (
+        {
+            "tables": TableParams(isolation="strict", partitions=2),
+            "pools": (PoolParams(),) * 2,
+            "replay": ReplayParams(partitions=2),
+        },
+        "replay.ports = 1 for replay.partitions = 2 that are isolated, expected a port for each",
+    ),
+    "a turn that is too short": (
+        {
+            "tables": TableParams(isolation="strict", partitions=2),
+            "pools": (PoolParams(),) * 2,
+            "rota": RotaParams(turn=2000),
+        },
+        "tables.isolation = 'strict' with rota.turn = 2000, expected 2,874 or more, of which memory has 1,280 to come"
+        " to rest, or 0 to derive",
     ),
     "replayed models": ({"replay": ReplayParams(models=65)}, "replay.models = 65 exceeds tables.models = 64"),
     "replayed ports": ({"replay": ReplayParams(ports=5)}, "replay.ports = 5 exceeds tables.ports = 4"),

@@ -123,7 +123,7 @@ def test_a_partition_stays_within_its_quota() -> None:
 
 
 def test_isolated_partitions_are_replayed_in_a_pool_each() -> None:
-    shared = ("replay.partitions=2", "tables.partitions=2", "replay.in_flight=4")
+    shared = ("replay.partitions=2", "tables.partitions=2", "replay.ports=2", "replay.in_flight=4")
     params = params_of(*shared, "tables.isolation=strict", "pools.0.frames=64", "pools.1.frames=8192")
     replay = replay_of(made_trace(), params)
     small, large = replay.tallies

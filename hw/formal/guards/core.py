@@ -117,7 +117,7 @@ GUARDS = (
     ),
     CoreGuard("a victim's use is given back", allocation.states, "t.lose_use()", "pass", "core_quota.use"),
     CoreGuard("a lost ring is refused", control.admit, "(lost, Status.UNAVAILABLE),", "", "core_lost.ring"),
-    CoreGuard("a loss begins a sweep", internal._lost, "t.sweep()", "pass", "core_lost.ring"),
+    CoreGuard("a loss begins a sweep", internal._lost, "t.sweep(t.share_of(op.ring.port))", "pass", "core_lost.ring"),
     CoreGuard(
         "a LOOKUP ends when all keys are judged",
         streaming.states,

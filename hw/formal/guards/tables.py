@@ -115,7 +115,7 @@ GUARDS = (
         "count[offered].eq(",
         "slots.names",
     ),
-    Guard("all are woken at once", Parking, "self.wake_all | ", "", "parking.turns"),
+    Guard("all are woken at once", Parking, "self.wake_all[i % self._params.shares] | ", "", "parking.turns"),
     Guard("one that has left does not ask", Parking, "each.used & (each.woken", "(each.woken", "parking.turns"),
     Guard("those that ask have turns", Parking, "behind.eq(asking & ~passed)", "behind.eq(asking)", "parking.turns"),
     Guard(

@@ -9,6 +9,7 @@ from hw.params.params import Params
 from hw.params.protocol import TAG_BITS
 from hw.rtl.arbiter import next_in_turn
 from hw.rtl.node.layouts import COUNT_BITS, Kind, fence_layout, ring_layout
+from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.timer import tick
 
 
@@ -27,6 +28,8 @@ class Fences(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose migrations may ask.
     lost : In, a bit a ring
         The ring is lost.
     share : In
@@ -78,6 +81,7 @@ class Fences(wiring.Component):
         slot = bits_for(params.tables.sessions - 1)
         super().__init__(
             {
+                **rota_member(params),
                 "lost": In(params.rings),
                 "share": In(exact_log2(params.shares)),
                 "room": Out(1),
@@ -113,14 +117,15 @@ class Fences(wiring.Component):
             with m.If(~rows[i].used & (self.share == i % self._params.shares)):
                 m.d.comb += [self.room.eq(1), self.free.eq(i)]
 
-        asking, last = Signal(tables.fences), Signal.like(self.index)
+        turn = Turn(self._params, self)
+        asking, last = Signal(tables.fences), turn.each(len(self.index), name="last")
         chosen = next_in_turn(m, asking, last)
         for i in range(tables.fences):
             each, target = rows[i], rows[i].fence.target
             mine = self.index == i
             m.d.comb += [
                 forsaken[i].eq(self.lost.bit_select(target.port * tables.rings_per_port + target.ring, 1)),
-                asking[i].eq(each.used & (each.landed | each.late | forsaken[i])),
+                asking[i].eq(turn.only(each.used & (each.landed | each.late | forsaken[i]), i)),
             ]
             with m.If(now):
                 m.d.sync += [each.aged.eq(1), each.late.eq(each.aged)]

@@ -9,6 +9,7 @@ from hw.params.params import Params
 from hw.params.protocol import PORT_BITS
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.layouts import parked_layout
+from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.node.slots import SlotOp, SlotTables
 from hw.rtl.timer import tick
 
@@ -27,6 +28,8 @@ class Parking(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose entries may ask.
     ready : Out(1)
         The table is initialised.
     offer, share : In
@@ -37,8 +40,8 @@ class Parking(wiring.Component):
         The offered slot is taken.
     wake, frame : In
         The READs on this frame are to be looked at.
-    wake_all : In(1)
-        All are.
+    wake_all : In, a bit a share
+        All of it are.
     may_resume : In, a bit a port
         A READ of this port may go on.
     asks, slot, port, expired : Out
@@ -80,6 +83,7 @@ class Parking(wiring.Component):
         tables = params.tables
         super().__init__(
             {
+                **rota_member(params),
                 "ready": Out(1),
                 "offer": In(1),
                 "share": In(exact_log2(params.shares)),
@@ -88,7 +92,7 @@ class Parking(wiring.Component):
                 "new_entry": In(parked_layout(params)),
                 "wake": In(1),
                 "frame": In(frame_bits(params)),
-                "wake_all": In(1),
+                "wake_all": In(params.shares),
                 "may_resume": In(tables.ports),
                 "asks": Out(1),
                 "slot": Out(bits_for(tables.parked_reads - 1)),
@@ -144,7 +148,7 @@ class Parking(wiring.Component):
         now = tick(m, tables.park_cycles)
         for i in range(tables.parked_reads):
             each = watches[i]
-            with m.If(self.wake_all | (self.wake & (each.frame == self.frame))):
+            with m.If(self.wake_all[i % self._params.shares] | (self.wake & (each.frame == self.frame))):
                 m.d.sync += each.woken.eq(1)
             with m.Elif(self.pick & (self.slot == i)):
                 m.d.sync += each.woken.eq(0)
@@ -159,16 +163,18 @@ class Parking(wiring.Component):
                     each.frame.eq(self.new_entry.frame),
                     each.port.eq(self.new_entry.stamp.port),
                 ]
+        turn = Turn(self._params, self)
         asking = Cat(
-            each.used & (each.woken | each.late) & self.may_resume.bit_select(each.port, 1) for each in watches
+            turn.only(each.used & (each.woken | each.late) & self.may_resume.bit_select(each.port, 1), i)
+            for i, each in enumerate(watches)
         )
-        self._choose(m, asking, Cat(each.woken for each in watches))
+        self._choose(m, turn, asking, Cat(each.woken for each in watches))
         return m
 
-    def _choose(self, m: Module, asking: Value, woken: Value) -> None:
+    def _choose(self, m: Module, turn: Turn, asking: Value, woken: Value) -> None:
         """The lowest slot that asks behind the one that was picked last, else the lowest of all."""
         behind, chosen = Signal(len(asking)), Signal(len(asking))
-        passed = Signal(len(asking))
+        passed = turn.each(len(asking), name="passed")
         m.d.comb += [
             behind.eq(asking & ~passed),
             chosen.eq(Mux(behind.any(), behind & -behind, asking & -asking)),

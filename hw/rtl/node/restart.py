@@ -3,7 +3,7 @@
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params
 from hw.params.striping import Striping
@@ -23,8 +23,8 @@ class Restart(wiring.Component):
     begin : In(1)
     written, landed : In
         So many segments have gone to the data path, one a port at most; so many have landed.
-    read, done : In, 1 bit each
-        A READ has gone to the data path; a READ is done.
+    read, done : In
+        A READ has gone to the data path; so many READs are done, one a share at most.
     moving : In(1)
         Data of accepted segments is on its way to the data path.
     restarting : Out(1)
@@ -57,9 +57,9 @@ class Restart(wiring.Component):
             {
                 "begin": In(1),
                 "written": In(bits_for(self._ports)),
-                "landed": In(segments_bits(params)),
+                "landed": In(segments_bits(params) + exact_log2(params.shares)),
                 "read": In(1),
-                "done": In(1),
+                "done": In(bits_for(params.shares)),
                 "moving": In(1),
                 "restarting": Out(1),
                 "reset": Out(1),

@@ -20,6 +20,7 @@ from hw.rtl.node.layouts import Kind, State, log_layout
 from hw.rtl.node.port import Port
 from hw.rtl.node.reports import Reports
 from hw.rtl.node.restart import Restart
+from hw.rtl.node.rota import Rota
 from hw.rtl.shared import shared
 
 
@@ -72,7 +73,7 @@ class Slice(wiring.Component):
 
     Invariants
     ----------
-    All but 12.
+    All; 12 where partitions are isolated, as long as `log` is always taken and memory keeps its guard.
 
     Counters
     --------
@@ -106,6 +107,9 @@ class Slice(wiring.Component):
         m.submodules.core = core = ResetInserter(self.restarting)(Core(params))
         m.submodules.data = path = renew(DataPath(params))
         m.submodules.dispatch = dispatch = renew(Dispatch(params))
+        if params.strict:
+            m.submodules.rota = rota = Rota(params)
+            m.d.comb += [each.rota.eq(rota.turn) for each in (core, dispatch, path)]
         m.submodules.control = control = SliceControl(params)
         m.submodules.administrator = administrator = Administrator(params)
         m.submodules.reports = reports = Reports(params)
@@ -139,8 +143,8 @@ class Slice(wiring.Component):
                 m.d.comb += port.rebound.eq(1 << core.rebound.payload.ring)
         wiring.connect(m, administrator.operations, dispatch.commands[-1])
         wiring.connect(m, dispatch.operations, core.operations)
-        wiring.connect(m, path.landed, dispatch.landed)
-        wiring.connect(m, path.done, dispatch.done)
+        for theirs, ours in zip((*path.landed, *path.done), (*dispatch.landed, *dispatch.done), strict=True):
+            wiring.connect(m, theirs, ours)
         wiring.connect(m, core.discards, path.discards)
         wiring.connect(m, core.log, wiring.flipped(self.log))
         for ours, theirs in zip(path.memory, self.memory, strict=True):
@@ -167,9 +171,9 @@ class Slice(wiring.Component):
         m.d.comb += [
             restart.begin.eq(control.restart),
             restart.written.eq(sum(segments.valid & segments.ready for segments in path.segments)),
-            restart.landed.eq(Mux(path.landed.valid & path.landed.ready, path.landed.payload.count, 0)),
+            restart.landed.eq(sum(Mux(each.valid & each.ready, each.payload.count, 0) for each in path.landed)),
             restart.read.eq(path.reads.valid & path.reads.ready),
-            restart.done.eq(path.done.valid & path.done.ready),
+            restart.done.eq(sum(each.valid & each.ready for each in path.done)),
             restart.moving.eq(Cat(port.moving for port in ports).any()),
             reset.eq(restart.reset),
             self.restarting.eq(restart.restarting),

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, ReplayParams, TableParams
+from hw.params.rota import RotaParams
 
 
 def settings_of(params: Params) -> dict[str, Any]:
@@ -19,5 +20,6 @@ def params_of(settings: dict[str, Any]) -> Params:
         cam=CamParams(**settings["cam"]),
         pools=tuple(PoolParams(**pool) for pool in settings["pools"]),
         tables=TableParams(**settings["tables"]),
+        rota=RotaParams(**settings["rota"]),
         replay=ReplayParams(**settings["replay"]),
     )

@@ -53,8 +53,8 @@ class DataBench(Bench):
         self.beats_in = [Source(self, f"beats_in__{i}", idle) for i in ports]
         self.discards = Source(self, "discards")
         self.reads = Source(self, "reads", idle)
-        self.landed = Sink(self, "landed", landed_pace)
-        self.done = Sink(self, "done", done_pace)
+        self.landed = Sink(self, "landed__0", landed_pace)
+        self.done = Sink(self, "done__0", done_pace)
         self.beats_out = [Sink(self, f"beats_out__{i}", backpressure) for i in ports]
         self.landed_board = self.add_scoreboard(Scoreboard("landed", key=lambda segment: segment[0]))
         self.beats_board = self.add_scoreboard(Scoreboard("beats", key=lambda beat: beat["stamp"]["port"]))

@@ -32,6 +32,10 @@ public:
             number = free_.back();
             free_.pop_back();
         }
+        if (s_.close && !waiting() && timing_.all_closed()) {  // it begins anew
+            writing_ = false;
+            moved_ = 0;
+        }
         bursts_[number].begin(address >> s_.access_shift, (address + bytes - 1) >> s_.access_shift);
         waiting_[write].push(number);
         ++running_;
@@ -110,6 +114,7 @@ private:
             column(held, refreshed);
             if (due) refresh_bank(refreshed);
             row(held, refreshed);
+            if (s_.close) close(refreshed);
         }
         next_ = wake_;
     }
@@ -241,6 +246,30 @@ private:
             row_commands_ = now_ + 1;
             wake(now_ + 1);
         }
+    }
+
+    // Closes the rows that nothing has wanted for `close` clocks.
+    void close(unsigned refreshed) {
+        for (unsigned bank = 0; bank < timing_.banks(); ++bank) {
+            if (!timing_.open(bank) || bank == refreshed || wanted(bank)) continue;
+            const std::uint64_t idle = std::max(timing_.used(bank) + s_.close, timing_.precharge(bank));
+            const std::uint64_t clock = std::max(idle, row_commands_);
+            if (clock > now_) {
+                wake(clock);
+                continue;
+            }
+            timing_.precharged(bank, now_);
+            note(DramCommandKind::PRECHARGE, bank, 0, 0);
+            row_commands_ = now_ + 1;
+        }
+    }
+
+    // Whether an access waits for the row that is open.
+    bool wanted(unsigned bank) const {
+        const auto hit = [this, bank](const Access& each) { return each.bank == bank && timing_.open(bank, each.row); };
+        return std::any_of(std::begin(queues_), std::end(queues_), [&hit](const Queue& queue) {
+            return std::any_of(queue.begin(), queue.end(), hit);
+        });
     }
 
     // Closes all rows, and refreshes all banks; nothing else is done before that.

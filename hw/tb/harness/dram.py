@@ -27,11 +27,12 @@ class Kind(IntEnum):
 
 
 class Request(NamedTuple):
-    """A burst of whole or partial accesses."""
+    """A burst of whole or partial accesses; of a channel alone, asked for at a clock or later."""
 
     address: int
     bytes: int
     write: bool = False
+    at: int = 0
 
 
 class DramStatistics(NamedTuple):
@@ -95,7 +96,7 @@ class Settings(ctypes.Structure):
         *("group_bits", "bank_bits", "row_bits", "column_bits"),
         *("bl", "cl", "cwl", "gap", "rcd_read", "rcd_write", "rp", "ras", "rc"),
         *("ccd_s", "ccd_l", "ccd_l_write", "rrd_s", "rrd_l", "faw", "wtr_s", "wtr_l", "wr", "rtp"),
-        *("refi", "rfc", "rfc_bank", "rrefd", "refresh_banks", "queue", "high", "low", "batch", "patience"),
+        *("refi", "rfc", "rfc_bank", "rrefd", "refresh_banks", "queue", "high", "low", "batch", "patience", "close"),
     )
     _fields_ = [(name, ctypes.c_uint32) for name in _NAMES]
 
@@ -113,7 +114,7 @@ def settings(channel: MemoryChannel, beat_bytes: int) -> Settings:
 
 def bursts(requests: Sequence[Request]) -> np.ndarray:
     """Return `DramRequest`s of the models, one a row."""
-    return np.array([(r.address, r.bytes, r.write) for r in requests], dtype="u8")
+    return np.array([(r.address, r.bytes, r.write, r.at) for r in requests], dtype="u8")
 
 
 def request(

@@ -143,7 +143,7 @@ def misplaced(commands: np.ndarray, requests: Sequence[Request], channel: Memory
     """Yield accesses that were made and not asked for, or the other way round; no request reads what another writes."""
     size = channel.dram.access_bytes
     asked: Counter[tuple[int, int, int, bool]] = Counter()
-    for address, length, write in requests:
+    for address, length, write, _ in requests:
         for at in range(address // size * size, address + length, size):
             group, bank, row, column = channel.place(at)
             asked[group * channel.dram.banks + bank, row, column, bool(write)] += 1

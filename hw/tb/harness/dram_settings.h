@@ -11,7 +11,7 @@ struct DramSettings {
     std::uint32_t bl, cl, cwl, gap, rcd_read, rcd_write, rp, ras, rc;
     std::uint32_t ccd_s, ccd_l, ccd_l_write, rrd_s, rrd_l, faw, wtr_s, wtr_l, wr, rtp;
     std::uint32_t refi, rfc, rfc_bank, rrefd, refresh_banks;  // refresh_banks: a bank after the other, not all at once
-    std::uint32_t queue, high, low, batch, patience;
+    std::uint32_t queue, high, low, batch, patience, close;
 };
 
 struct DramStatistics {

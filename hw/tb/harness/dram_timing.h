@@ -41,11 +41,15 @@ public:
         return std::none_of(banks_.begin(), banks_.end(), [](const Bank& bank) { return bank.open; });
     }
 
+    // Since when a bank has an open row without a command for it.
+    std::uint64_t used(unsigned bank) const { return banks_[bank].used; }
+
     // A command is given at a clock.
     void activated(unsigned bank, std::uint32_t row, std::uint64_t clock) {
         Bank& b = banks_[bank];
         b.open = true;
         b.row = row;
+        b.used = clock;
         b.column[0] = clock + s_.rcd_read;
         b.column[1] = clock + s_.rcd_write;
         b.precharge = clock + s_.ras;
@@ -68,6 +72,7 @@ public:
     }
 
     void read(unsigned bank, std::uint64_t clock) {
+        banks_[bank].used = clock;
         later(banks_[bank].precharge, clock + s_.rtp);
         later(group(bank).column[0], clock + s_.ccd_l);
         later(all_.column[0], clock + std::max(s_.ccd_s, s_.bl));
@@ -76,6 +81,7 @@ public:
 
     void written(unsigned bank, std::uint64_t clock) {
         const std::uint64_t end = clock + s_.cwl + s_.bl;
+        banks_[bank].used = clock;
         later(banks_[bank].precharge, end + s_.wr);
         later(group(bank).column[0], end + s_.wtr_l);
         later(group(bank).column[1], clock + s_.ccd_l_write);
@@ -96,7 +102,7 @@ private:
     static constexpr unsigned WINDOW = 4;  // activations, of which tFAW speaks
 
     struct Bank {
-        std::uint64_t activate = 0, precharge = 0, column[2] = {0, 0};  // column: of reads, and of writes
+        std::uint64_t activate = 0, precharge = 0, column[2] = {0, 0}, used = 0;  // column: of reads, and of writes
         std::uint32_t row = 0;
         bool open = false;
     };

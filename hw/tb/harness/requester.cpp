@@ -7,7 +7,7 @@
 #include "requests.h"
 
 // Bursts are begun in their order, `outstanding` at a time, each as soon as an earlier one has all its data, or a place
-// for it. `ends` gets the clocks at which that is. Returns the number of commands, of which the first `room` are told.
+// for it, and not before its clock. `ends` gets the clocks at which that is. Returns the number of commands, of which the first `room` are told.
 extern "C" std::uint64_t dram_request(const DramSettings* settings, const DramRequest* requests, std::uint64_t count,
                                       std::uint64_t outstanding, std::uint64_t* ends, DramStatistics* statistics,
                                       DramCommand* told, std::uint64_t room) {
@@ -35,6 +35,10 @@ extern "C" std::uint64_t dram_request(const DramSettings* settings, const DramRe
         }
         for (; begun < count && flights.size() < outstanding; ++begun) {
             const DramRequest& request = requests[begun];
+            if (request.at > clock) {
+                soonest = std::min(soonest, request.at);
+                break;
+            }
             flights.push_back({begun, channel.begin(request.write, request.address, request.bytes, clock)});
             soonest = clock;
         }

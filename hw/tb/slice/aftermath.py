@@ -8,7 +8,7 @@ from hw.params.params import Params
 from hw.params.protocol import FrameState, RingId
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.tb.scoreboard import CheckError
-from hw.tb.slice.latency import STEP, Span, Surroundings, bounds, operation_cycles, turn_cycles
+from hw.tb.slice.latency import STEP, Span, Surroundings, bounds, in_turns, operation_cycles, turn_cycles
 from pymodel.spec.core import Core
 from pymodel.spec.state import Ring
 
@@ -20,14 +20,17 @@ def turns(params: Params, rings: int) -> int:
 
 
 def operations(params: Params, rings: int) -> int:
-    """The same in operations: what is offered when a turn is due waits, so there are so many in between at most."""
-    return HANDS_EVERY * (turns(params, rings) + 1)
+    """The same in operations: what is offered when a turn is due waits, so there are so many in between at most.
+
+    Of isolated partitions the others' are in between, too, one a cycle at most.
+    """
+    return cycles(params, rings) if params.strict else HANDS_EVERY * (turns(params, rings) + 1)
 
 
 def cycles(params: Params, rings: int) -> int:
     """The same in cycles, though operations come without a pause."""
     a_turn = HANDS_EVERY * (operation_cycles(params) + STEP) + 2 * STEP + params.rings
-    return turns(params, rings) * a_turn
+    return in_turns(params, turns(params, rings) * a_turn)
 
 
 def command_cycles(params: Params, around: Surroundings) -> int:

@@ -2,7 +2,7 @@
 
 from hw.params import Params
 from hw.rtl.node.core.tables import HANDS_EVERY
-from hw.tb.slice.latency import memory_operations, operation_cycles
+from hw.tb.slice.latency import in_turns, memory_operations, operation_cycles
 
 
 def memory_cycles(params: Params) -> int:
@@ -21,11 +21,11 @@ def cycles_to_rest(params: Params) -> int:
     losses = 2 * tables.ports * tables.rings_per_port
     waiting = 2 * tables.rings_per_port * (tables.parked_reads + tables.fences)
     operations = losses + memory_operations(params) + waiting + 4
-    return memory_cycles(params) + operations * operation_cycles(params)
+    return in_turns(params, memory_cycles(params) + operations * operation_cycles(params))
 
 
 def cycles_to_nothing(params: Params) -> int:
     """From then on until its rings have no pin, no session and no frame."""
     tables = params.tables
     turns = tables.rings_per_port * tables.pins_per_ring + tables.sessions + params.frames
-    return turns * ((HANDS_EVERY + 2) * operation_cycles(params) + params.rings)
+    return in_turns(params, turns * ((HANDS_EVERY + 2) * operation_cycles(params) + params.rings))

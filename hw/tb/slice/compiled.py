@@ -17,7 +17,7 @@ from hw.tb.harness.simulation import Simulation, records
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
 from hw.tb.slice.bounds import cycles_to_nothing, cycles_to_rest
-from hw.tb.slice.latency import Surroundings, bounds
+from hw.tb.slice.latency import Surroundings, bounds, in_turns
 from hw.tb.slice.orders import REGISTER_MAP, order
 from hw.tb.slice.world import World
 from pymodel.stimulus.traffic import Fault
@@ -103,6 +103,7 @@ class CompiledWorld:
         self._params = params
         self._log = Codec(describe(log_layout()))
         self._turn = self.stocks = 0
+        self._patience, self._settled, self._quiet = (in_turns(params, each) for each in (PATIENCE, SETTLED, QUIET))
         self._silent: set[int] = set()
         self._random = Random(seed)
 
@@ -131,7 +132,7 @@ class CompiledWorld:
             self._ask()
             self._run(CYCLES)
             waited = waited + CYCLES if world.commands == asked else 0
-            if waited > PATIENCE:
+            if waited > self._patience:
                 raise CheckError(f"the slice has taken nothing for {waited:,} cycles")
             asked = world.commands
             yield min(asked, commands)
@@ -199,11 +200,11 @@ class CompiledWorld:
     def _finish(self) -> None:
         """Wait for the ends of all commands, and compare what is left."""
         world = self.world
-        left = PATIENCE
+        left = self._patience
         while world.busy and left > 0:
             self._run(CYCLES)
             left -= CYCLES
-        self._run(SETTLED)
+        self._run(self._settled)
         world.finish()
         world.latencies.check(self.limits)
         if self.world.aftermath.pending:
@@ -245,24 +246,24 @@ class CompiledWorld:
 
     def _take_stock(self) -> None:
         """Let the slice come to rest, and compare what it has in use with the specification, which counts again."""
-        for _ in range(PATIENCE // QUIET):
-            self.harness.run(QUIET)
+        for _ in range(self._patience // self._quiet):
+            self.harness.run(self._quiet)
             if self._hear():
                 continue
             found = self._read(LEVELS)
-            self.harness.run(QUIET)
+            self.harness.run(self._quiet)
             if not self._hear():
                 self._compare(found)
                 self.world.follower.slice.monitor.audit()
                 self.stocks += 1
                 return
-        raise CheckError(f"no rest in {PATIENCE:,} cycles after the loss of a ring")
+        raise CheckError(f"no rest in {self._patience:,} cycles after the loss of a ring")
 
     def _order(self, command: Command) -> None:
         """Do what the administrator wants, and wait until the log has it."""
         status = administer(self.harness, command)
         waited = 0
-        while not self.world.decided and waited < PATIENCE:
+        while not self.world.decided and waited < self._patience:
             self._hear()
             self.harness.run(1)
             waited += 1

@@ -53,8 +53,22 @@ class Surroundings:
         late = _surely(1 - willing) if willing < 1 else 0
         return cls(
             flit=4 + 2 * links.latency + _surely(links.idle) + _surely(links.backpressure),
-            memory=memory.latency + memory.jitter + math.ceil(queued / willing) + late + params.turn_cycles,
+            memory=in_turns(
+                params, memory.latency + memory.jitter + math.ceil(queued / willing) + late + params.turn_cycles
+            ),
         )
+
+
+def in_turns(params: Params, cycles: int) -> int:
+    """Cycles in which a partition has the core, and a channel, for so many: just these where there are no turns.
+
+    What no longer fits in a turn begins in the next one.
+    """
+    if not params.strict:
+        return cycles
+    times = params.times
+    used = times.turn - max(times.guard, times.alloc, times.lookup) + 1
+    return (math.ceil(cycles / used) + 1) * times.period(params.shares)
 
 
 def _surely(wait: float) -> int:
@@ -84,7 +98,7 @@ def turn_cycles(params: Params) -> int:
     answers = memory_operations(params) + commands
     operations = 2 * commands + answers
     steps = operations + math.ceil(operations / HANDS_EVERY)
-    return commands * operation_cycles(params) + (commands + answers + steps) * STEP
+    return in_turns(params, commands * operation_cycles(params) + (commands + answers + steps) * STEP)
 
 
 def bounds(params: Params, around: Surroundings) -> Mapping[Span, int]:

@@ -1,6 +1,7 @@
 """Requesters and an administrator of a compiled slice who do what they are told, and note when it ended."""
 
 import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import google_crc32c
@@ -83,12 +84,16 @@ class Software:
 
     def begin(self, *rings: RingId, pool: int = 0) -> None:
         """Bring the slice into service: a partition with a whole pool has these rings, and model 0 is LIVE."""
+        partition = c.SetPartition(0, pool=pool, quota=self._params.pools[pool].frames)
+        self.configure([partition, c.SetModel(0, ModelState.LIVE), *(c.Bind(ring, 0) for ring in rings)])
+
+    def configure(self, settings: Sequence[Command]) -> None:
+        """Bring the slice into service, with these settings."""
         while not self.status("ready"):
             self.harness.run(STEP)
         self.administer(c.SetEpoch(99))
         self.harness.run(STEP)
-        partition = c.SetPartition(0, pool=pool, quota=self._params.pools[pool].frames)
-        for command in (partition, c.SetModel(0, ModelState.LIVE), *(c.Bind(ring, 0) for ring in rings)):
+        for command in settings:
             status = self.administer(command)
             if status is not Status.OK:
                 raise CheckError(f"{command} ended {status}")
@@ -112,9 +117,13 @@ class Software:
         return reply
 
     def run(self, cycles: int) -> None:
-        """Let so many cycles pass, and hear what has come; but for what ports are told unasked."""
+        """Let so many cycles pass, and hear what has come."""
         self.harness.run(cycles)
-        for port in range(self._params.tables.ports):
+        self.hear(range(self._params.tables.ports))
+
+    def hear(self, ports: Iterable[int]) -> None:
+        """Hear what has come to some ports, but for what they are told unasked."""
+        for port in ports:
             for cycle, flit in records(self.harness.received(port), self.harness.flit_bytes):
                 self._hear(port, cycle, flit)
 

@@ -144,27 +144,34 @@ def cases(m: Module, t: Tables, e: Emission) -> None:
 
 
 def _bind(m: Module, t: Tables, e: Emission) -> None:
-    """A ring in use is lost first, and changes hands once nothing of it is left."""
+    """A ring in use is lost first, and changes hands once nothing of it is left.
+
+    Isolated, a partition has rings of its own ports alone.
+    """
     op = t.op
     target, row = t.rings[t.ring_index(op.ring)], Signal.like(t.ring)
     m.d.comb += row.eq(target)
     in_use = row.bound | row.administrative
     itself = ~op.stamp.registers & (op.ring == op.stamp)
     quiet = (row.pins == 0) & (row.sessions == 0) & (row.outstanding == 0) & ~itself
-    with m.If(in_use):
-        t.sweep()
-    with m.If(quiet):
-        m.d.sync += [
-            target.lost.eq(0),
-            target.bound.eq(op.bind == Bind.PARTITION),
-            target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
-            target.partition.eq(op.partition),
-        ]
-        m.d.comb += t.rebound.eq(1)
-        e.answer(Status.OK)
+    strange = (op.bind == Bind.PARTITION) & (op.ring.port[: len(t.share)] != op.partition)
+    with m.If(strange if t.params.strict else Const(0)):
+        e.answer(Status.RANGE)
     with m.Else():
-        m.d.sync += target.lost.eq(row.lost | in_use)
-        e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
+        with m.If(in_use):
+            t.sweep(t.share_of(op.ring.port))
+        with m.If(quiet):
+            m.d.sync += [
+                target.lost.eq(0),
+                target.bound.eq(op.bind == Bind.PARTITION),
+                target.administrative.eq(op.bind == Bind.ADMINISTRATIVE),
+                target.partition.eq(op.partition),
+            ]
+            m.d.comb += t.rebound.eq(1)
+            e.answer(Status.OK)
+        with m.Else():
+            m.d.sync += target.lost.eq(row.lost | in_use)
+            e.answer(Mux(itself, Status.UNAVAILABLE, Status.PENDING))
 
 
 def _set_partition(m: Module, t: Tables, e: Emission) -> None:
@@ -204,7 +211,7 @@ def _drop_partition(m: Module, t: Tables, e: Emission) -> None:
     op = t.op
     m.d.comb += [t.partition_scopes.op.eq(ScopeOp.BUMP), t.partition_scopes.index.eq(op.partition)]
     e.notices.invalidate(of_model=False)
-    t.sweep()
+    t.sweep(t.share_of(op.partition))
     e.answer(Status.OK)
 
 

@@ -21,6 +21,7 @@ from hw.rtl.node.layouts import (
     ring_layout,
     verdict_layout,
 )
+from hw.rtl.node.rota import Turn, rota_member
 
 
 class Core(wiring.Component):
@@ -41,6 +42,9 @@ class Core(wiring.Component):
     ---------
     number : In
         Of the slice: what its handles carry. Constant.
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose operations come, and whose hands may move. What comes must be sure to
+        end in it, by `params.times`.
     diagonals : In
         Hash matrices of the CAM; change them before reset.
     ready : Out(1)
@@ -123,6 +127,7 @@ class Core(wiring.Component):
         super().__init__(
             {
                 "number": In(SLICE_BITS),
+                **rota_member(params),
                 "diagonals": In(data.ArrayLayout(diagonal_bits(params), params.cam.banks)),
                 "ready": Out(1),
                 "operations": In(stream.Signature(operation_layout(params))),
@@ -147,7 +152,7 @@ class Core(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        t = Tables(m, self._params)
+        t = Tables(m, self._params, Turn(self._params, self))
         e = Emission(m, t, verdicts=self.verdicts, log=self.log, messages=self.messages)
         taken = self.operations.payload
         m.d.comb += [

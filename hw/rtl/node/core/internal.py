@@ -1,6 +1,6 @@
 """LANDED, SEALED, READ_DONE, DRAINED, LOST and the steps of the hands: the judgements of `pymodel.spec.internal`."""
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import Cat, Const, Module, Mux, Value
 
 from hw.params.commands import Fate
 from hw.params.protocol import Status
@@ -115,7 +115,7 @@ def _lost(m: Module, t: Tables, e: Emission) -> None:
     lost = t.rings[t.ring_index(op.ring)]
     with m.If((lost.bound | lost.administrative) & ~lost.lost):
         m.d.sync += lost.lost.eq(1)
-        t.sweep()
+        t.sweep(t.share_of(op.ring.port))
         e.log()
 
 
@@ -129,14 +129,14 @@ def due(t: Tables, begins: Value) -> Value:
 
 def urgent(t: Tables) -> Value:
     """Whether a parked READ or a migration can go on: every second turn is theirs, whatever else there is to do."""
-    return (t.parking.asks | t.fences.asks) & ~t.stepped
+    return t.turn.lasts(t.parking.asks | t.fences.asks, t.params.times.other) & ~t.stepped
 
 
 def turn(m: Module, t: Tables) -> None:
     """In IDLE, when no operation is taken: a step of a hand, or scrubbing.
 
     In a turn that was due the scrubbers have two cycles, which is what they need for a row, behind the hand's step, or
-    in its place.
+    in its place. Where partitions are isolated, hands rest at the end of their partition's turn.
     """
     with m.If(t.begun > HANDS_EVERY):
         m.d.comb += t.idle.eq(1)
@@ -144,18 +144,29 @@ def turn(m: Module, t: Tables) -> None:
     with m.Elif(urgent(t)):
         m.d.sync += t.stepped.eq(1)
         _go_on(m, t)
-    with m.Else():
+    with m.Elif(t.turn.lasts(Const(1), t.params.times.other)):
         m.d.sync += t.stepped.eq(0)
         _hands(m, t)
         with m.If(t.begun == HANDS_EVERY):
             m.d.sync += t.begun.eq(HANDS_EVERY + 1 + t.idle)
+    with m.Else():
+        m.d.comb += t.idle.eq(1)
 
 
 def find_pins(m: Module, t: Tables) -> None:
-    """In every state: a hand goes from ring to ring, one a cycle, and stays at a lost one until its pins are back."""
-    m.d.comb += t.pins_found.eq(Cat(ring.lost & (ring.pins != 0) for ring in t.rings).bit_select(t.ring_hand, 1))
+    """In every state: a hand goes from ring to ring, one a cycle, and stays at a lost one until its pins are back.
+
+    Where partitions are isolated, each has a hand, which goes in its turns, from port to port of its own.
+    """
+    held = Cat(_of_share(t, ring.lost & (ring.pins != 0), i) for i, ring in enumerate(t.rings))
+    m.d.comb += t.pins_found.eq(held.bit_select(t.hand_ring, 1))
     with m.If(~t.pins_found):
-        m.d.sync += t.ring_hand.eq(Mux(t.ring_hand == t.params.rings - 1, 0, t.ring_hand + 1))
+        m.d.sync += t.ring_hand.eq(Mux(t.ring_hand == len(t.rings) // t.params.shares - 1, 0, t.ring_hand + 1))
+
+
+def _of_share(t: Tables, value: Value, ring: int) -> Value:
+    """`value`, if the ring of this number is of a port of whose turn it is."""
+    return t.turn.only(value, ring // t.params.tables.rings_per_port)
 
 
 def _go_on(m: Module, t: Tables) -> None:
@@ -178,9 +189,9 @@ def _go_on(m: Module, t: Tables) -> None:
 
 def _hands(m: Module, t: Tables) -> None:
     """One step of a hand that has work. Pins and sessions of lost rings first, then frames, then scrubbers."""
-    tables, op = t.params.tables, t.op
-    ring_hand, pin_hand, session_hand = t.ring_hand, t.pin_hand, t.session_hand
-    sessions_left = Cat(ring.lost & (ring.sessions != 0) for ring in t.rings).any()
+    tables, shares, op = t.params.tables, t.params.shares, t.op
+    ring_hand, pin_hand, session_hand = t.hand_ring, t.pin_hand, t.hand_session
+    sessions_left = Cat(_of_share(t, ring.lost & (ring.sessions != 0), i) for i, ring in enumerate(t.rings)).any()
 
     m.d.sync += op.as_value().eq(0)
     with m.If(t.pins_found):
@@ -197,18 +208,18 @@ def _hands(m: Module, t: Tables) -> None:
         m.d.sync += [
             op.kind.eq(Kind.STEP_SESSIONS),
             op.slot.slot.eq(session_hand),
-            session_hand.eq(Mux(session_hand == tables.sessions - 1, 0, session_hand + 1)),
+            t.session_hand.eq(Mux(t.session_hand == tables.sessions // shares - 1, 0, t.session_hand + 1)),
         ]
         t.read_session(session_hand)
         m.next = "JUDGE"
     with m.Elif(t.sweeps != 0):
         m.d.sync += [
             op.kind.eq(Kind.STEP_FRAMES),
-            op.handle.frame.eq(t.frame_hand),
-            t.frame_hand.eq(Mux(t.frame_hand == t.params.frames - 1, 0, t.frame_hand + 1)),
+            op.handle.frame.eq(t.hand_frame),
+            t.frame_hand.eq(Mux(t.frame_hand == t.hand_frames - 1, 0, t.frame_hand + 1)),
             t.sweeps.eq(t.sweeps - 1),
         ]
-        t.read_frame(t.frame_hand)
+        t.read_frame(t.hand_frame)
         m.next = "OWNER"
     with m.Else():
         m.d.comb += t.idle.eq(1)

@@ -103,7 +103,7 @@ def _fenced(m: Module, t: Tables, e: Emission) -> None:
         t.change_session(ring=target, former=owner.ring, moved=1, written=0, settled=0, moving=0)
         t.count(t.ring_index(owner.ring), "sessions", -1)
         t.count(t.ring_index(target), "sessions", 1)
-        m.d.comb += t.parking.wake_all.eq(1)
+        t.wake_all(t.share_of(target.port))
         _answer_migrate(m, t, e, Status.OK)
         e.log()
 
@@ -125,7 +125,7 @@ def _end(m: Module, t: Tables, e: Emission) -> None:
     """The session that was read dies, and what it has not sealed; a migration of it ends STALE."""
     t.release_slot(t.sessions)
     t.count(t.ring_index(t.owner.ring), "sessions", -1)
-    t.sweep()
+    t.sweep(t.share_of(t.owner.ring.port))
     with m.If(t.owner.moving):
         _answer_migrate(m, t, e, Status.STALE)
 

@@ -1,6 +1,6 @@
 """The tables of a slice, and what an operation does to them: the vocabulary of the core's judgements."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
 from amaranth.lib import data
 from amaranth.utils import bits_for, exact_log2
@@ -15,6 +15,7 @@ from hw.rtl.node.fences import Fences
 from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, session_layout
 from hw.rtl.node.parking import Parking
 from hw.rtl.node.replacement import Replacement
+from hw.rtl.node.rota import Turn
 from hw.rtl.node.scopes import ScopeOp, ScopeTable
 from hw.rtl.node.slots import SlotOp, SlotTables
 from hw.rtl.table import Table
@@ -48,9 +49,10 @@ class Tables:
     table is used once.
     """
 
-    def __init__(self, m: Module, params: Params) -> None:
+    def __init__(self, m: Module, params: Params, turn: Turn) -> None:
         self.m = m
         self.params = params
+        self.turn = turn
         tables = params.tables
         scopes = {"stamp_bits": tables.stamp_bits, "frames": params.frames}
         m.submodules.cam = self.cam = Cam(params)
@@ -113,11 +115,13 @@ class Tables:
     def _remember(self) -> None:
         """What single commands keep between their states, and the hands between their steps."""
         params, tables = self.params, self.params.tables
-        self.stopped = Signal()
+        turn = self.turn
+        self.stopped = turn.each(1, name="stopped")
         self.first_key, self.asked_all, self.ended = Signal(), Signal(), Signal()
-        self.sweeps = Signal(range(params.frames + 1), init=0)
-        self.begun, self.pins_found = Signal(range(HANDS_EVERY + 3)), Signal()
-        self.stepped = Signal()
+        self.sweeps_of = turn.bank(range(params.frames + 1), name="sweeps")
+        self.sweeps = turn.mine(self.sweeps_of)
+        self.begun, self.pins_found = turn.each(range(HANDS_EVERY + 3), name="begun"), Signal()
+        self.stepped = turn.each(1, name="stepped")
         self.pin_table = Signal(range(params.rings))
         self.session_status = Signal(STATUS_BITS)
         self.unasked = Signal(tables.partitions)
@@ -129,10 +133,25 @@ class Tables:
         self.chosen = Signal(frame_bits(params))
         self.evicted, self.refused, self.discard, self.rebound = Signal(), Signal(), Signal(), Signal()
         self.resumed, self.stays = Signal(), Signal()
-        self.ring_hand = Signal(range(params.rings))
-        self.pin_hand = Signal(range(tables.pins_per_ring))
-        self.session_hand = Signal(range(tables.sessions))
-        self.frame_hand = Signal(range(params.frames))
+        self.ring_hand = turn.each(range(params.rings // params.shares), name="ring_hand")
+        self.pin_hand = turn.each(range(tables.pins_per_ring), name="pin_hand")
+        self.session_hand = turn.each(range(tables.sessions // params.shares), name="session_hand")
+        self.frame_hand = turn.each(range(max(self.swept)), name="frame_hand")
+        self._aim()
+
+    def _aim(self) -> None:
+        """The ring, session and frame that the hands are at: those of a share have numbers of their own."""
+        self.hand_ring, self.hand_session, self.hand_frame = self.ring_hand, self.session_hand, self.frame_hand
+        self.hand_frames: Value = Const(self.params.frames)
+        if not self.params.strict:
+            return
+        tables, share = self.params.tables, self.turn.now.share
+        port, ring = self.ring_hand // tables.rings_per_port, self.ring_hand % tables.rings_per_port
+        self.hand_ring = (port * self.params.shares + share) * tables.rings_per_port + ring
+        self.hand_session = Cat(share[: len(self.share)], self.session_hand)
+        firsts = [sum(self.swept[:i]) for i in range(len(self.swept))]
+        self.hand_frame = self.frame_hand + Array(Const(first, range(self.params.frames)) for first in firsts)[share]
+        self.hand_frames = Array(Const(count, range(self.params.frames + 1)) for count in self.swept)[share]
 
     def ring_index(self, stamp: data.View) -> Value:
         """The row of a ring."""
@@ -193,6 +212,7 @@ class Tables:
             self.fences.share.eq(self.share),
         ]
         if self.params.strict:
+            m.d.comb += [part.rota.eq(self.turn.now) for part in (self.parking, self.fences)]
             m.d.comb += self.replacement.frozen.eq(self.public.bit_select(self.ring.partition, 1))
 
     def _fetch(self) -> None:
@@ -369,10 +389,25 @@ class Tables:
         firsts = [sum(pool.frames for pool in self.params.pools[:i]) for i in range(1, len(self.params.pools))]
         return sum((frame >= first for first in firsts), Const(0, 1))
 
-    def sweep(self) -> None:
-        """Something has died: every frame is to be looked at once more, and every parked READ."""
-        self.m.d.sync += self.sweeps.eq(self.params.frames)
-        self.m.d.comb += self.parking.wake_all.eq(1)
+    @property
+    def swept(self) -> tuple[int, ...]:
+        """How many frames the hand of each share goes over: those of its pool, or all."""
+        return tuple(pool.frames for pool in self.params.pools) if self.params.strict else (self.params.frames,)
+
+    def share_of(self, number: Value) -> Value | None:
+        """The share that a port or partition is of; None where there are no shares."""
+        return number[: len(self.share)] if self.params.shares > 1 else None
+
+    def sweep(self, share: Value | None = None) -> None:
+        """Something has died: every frame and parked READ, of a share or of all, is to be looked at once more."""
+        for i, frames in enumerate(self.swept):
+            died = frames if share is None else Mux(share == i, frames, self.sweeps_of[i])
+            self.m.d.sync += self.sweeps_of[i].eq(died)
+        self.wake_all(share)
+
+    def wake_all(self, share: Value | None = None) -> None:
+        """Every parked READ, of a share or of all, is to be looked at once more."""
+        self.m.d.comb += self.parking.wake_all.eq(~0 if share is None else 1 << share)
 
     # Words of one ring or partition.
 

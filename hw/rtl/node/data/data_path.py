@@ -10,6 +10,7 @@ from hw.rtl.node.data.layouts import read_widths, write_widths
 from hw.rtl.node.data.read_path import ReadPath
 from hw.rtl.node.data.turns import Turns
 from hw.rtl.node.data.write_path import WritePath
+from hw.rtl.node.rota import Turn, pass_rota, rota_member
 
 
 def memory_channel(params: Params) -> wiring.Signature:
@@ -27,6 +28,8 @@ class DataPath(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        As of both.
     segments, beats_in, discards, landed
         As `segments`, `beats`, `discards` and `landed` of `WritePath`; the first two one a port.
     reads, beats_out, done
@@ -41,7 +44,8 @@ class DataPath(wiring.Component):
     Ordering and stalls
     -------------------
     A segment may be read once it has landed; that nothing is read before is the core's work. The paths wait for each
-    other in the `Turns` of a channel alone, which bounds that.
+    other in the `Turns` of a channel alone, which bounds that. Where partitions are isolated, each turn begins with
+    `Turns` as after reset.
 
     Reset and errors, invariants, counters
     --------------------------------------
@@ -54,6 +58,7 @@ class DataPath(wiring.Component):
         write, read = self._write.signature.members, self._read.signature.members
         super().__init__(
             {
+                **rota_member(params),
                 "segments": write["segments"],
                 "beats_in": write["beats"],
                 "discards": write["discards"],
@@ -69,17 +74,19 @@ class DataPath(wiring.Component):
         m = Module()
         m.submodules.write = write = self._write
         m.submodules.read = read = self._read
+        for path in (write, read):
+            pass_rota(m, self, path)
         for theirs, ours in zip((*self.segments, *self.beats_in), (*write.segments, *write.beats), strict=True):
             wiring.connect(m, wiring.flipped(theirs), ours)
         for i, (reads, writes) in enumerate(zip(read.turns, write.turns, strict=True)):
-            m.submodules[f"turns_{i}"] = turns = Turns(self._params)
+            turns = Turns(self._params)
+            m.submodules[f"turns_{i}"] = Turn(self._params, self).anew(turns)
             wiring.connect(m, reads, turns.reads)
             wiring.connect(m, writes, turns.writes)
         wiring.connect(m, wiring.flipped(self.discards), write.discards)
-        wiring.connect(m, write.landed, wiring.flipped(self.landed))
         wiring.connect(m, wiring.flipped(self.reads), read.reads)
-        wiring.connect(m, read.done, wiring.flipped(self.done))
-        for ours, theirs in zip(read.beats, self.beats_out, strict=True):
+        given = (*read.beats, *write.landed, *read.done)
+        for ours, theirs in zip(given, (*self.beats_out, *self.landed, *self.done), strict=True):
             wiring.connect(m, ours, wiring.flipped(theirs))
         for i, channel in enumerate(self.memory):
             for half in write.memory[i], read.memory[i]:

@@ -12,6 +12,7 @@ from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id
 from hw.rtl.node.data.read_bank import ReadBank
 from hw.rtl.node.data.rows import Rows
 from hw.rtl.node.data.turns import READS
+from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.shared import shared
 
 
@@ -26,6 +27,8 @@ class ReadLane(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose reads may begin.
     reads : In, stream of `lane_read_layout(params)`, one a port
         The segments that a port wants.
     beats : Out, stream of `bank_beat_layout(params)`, one a port
@@ -45,6 +48,8 @@ class ReadLane(wiring.Component):
     waits: RREADY is always high. As long as enough are under way to keep the channel busy, a read that would follow
     one in another row of its bank waits for a read of another port (`Rows`). Each read in flight has an ID of its own:
     bursts may come back in any order, and interleaved.
+    Where partitions are isolated, only ports of that whose turn it is are looked at, and each turn begins as after
+    reset.
 
     Reset and errors
     ----------------
@@ -61,6 +66,7 @@ class ReadLane(wiring.Component):
         ports = params.tables.ports
         super().__init__(
             {
+                **rota_member(params),
                 "reads": In(stream.Signature(lane_read_layout(params))).array(ports),
                 "beats": Out(stream.Signature(bank_beat_layout(params))).array(ports),
                 "turn": Out(READS),
@@ -89,7 +95,10 @@ class ReadLane(wiring.Component):
             banks.append(bank)
         m.d.comb += memory.rready.eq(1)
 
-        asking = Cat(read.valid & bank.free for read, bank in zip(self.reads, banks, strict=True))
+        rota = Turn(self._params, self)
+        asking = Cat(
+            rota.memory(read.valid & bank.free, i) for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True))
+        )
         m.submodules.rows = rows = Rows(self._params)
         last = Signal(range(max(2, ports)))
         chosen = next_in_turn(m, rows.may, last)
@@ -116,6 +125,7 @@ class ReadLane(wiring.Component):
             m.d.sync += memory.arvalid.eq(take)
         with m.If(take):
             m.d.sync += last.eq(chosen)
+        rota.begin_anew(m, last)
         for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True)):
             with m.If(chosen == i):
                 m.d.comb += [our_id.slot.eq(bank.slot), read.ready.eq(take), bank.claim.eq(take)]

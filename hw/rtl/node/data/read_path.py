@@ -1,19 +1,20 @@
 """Reads: what the core has started, from the channels to the ports."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.params import Params
 from hw.params.striping import Striping
-from hw.rtl.arbiter import next_in_turn
+from hw.rtl.arbiter import merge
 from hw.rtl.axi import axi4_read
 from hw.rtl.node.data.layouts import read_beat_layout, read_done_layout, read_layout, read_widths
 from hw.rtl.node.data.read_lane import ReadLane
 from hw.rtl.node.data.read_port import ReadPort
 from hw.rtl.node.data.striping import first_number
 from hw.rtl.node.data.turns import READS
+from hw.rtl.node.rota import pass_rota, rota_member
 
 
 class ReadPath(wiring.Component):
@@ -30,11 +31,13 @@ class ReadPath(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        As in `ReadLane`.
     reads : In, stream of `read_layout(params)`
         READs that the core has started.
     beats : Out, stream of `read_beat_layout(params)`, one a port
         Their beats. The last beat of a segment is its trailer too: `ok`, and the CRC32C as computed here.
-    done : Out, stream of `read_done_layout(params)`
+    done : Out, stream of `read_done_layout(params)`, one a share
         READ_DONE: the last beat of a READ has been taken.
     turns : Out, `READS`, one a channel
     memory : Out, `axi4_read`, one a channel
@@ -51,7 +54,8 @@ class ReadPath(wiring.Component):
     The READs of a port come out in the order in which they were taken, each in the order of its segments, and not
     interleaved; `end` marks the last segment. Ports are independent, but for `reads`: a READ for a port that has
     `waiting_reads` waiting stops all behind it. A port that does not take its beats stops itself alone: nothing is
-    lost, and no channel waits, since no read is issued without a free buffer. `done` takes the ports in turn.
+    lost, and no channel waits, since no read is issued without a free buffer. `done` takes the ports of its share in
+    turn.
 
     Reset and errors
     ----------------
@@ -74,9 +78,10 @@ class ReadPath(wiring.Component):
         self._params = params
         super().__init__(
             {
+                **rota_member(params),
                 "reads": In(stream.Signature(read_layout(params))),
                 "beats": Out(stream.Signature(read_beat_layout(params))).array(params.tables.ports),
-                "done": Out(stream.Signature(read_done_layout(params))),
+                "done": Out(stream.Signature(read_done_layout(params))).array(params.shares),
                 "turns": Out(READS).array(params.memory.channels),
                 "memory": Out(axi4_read(**read_widths(params))).array(params.memory.channels),
             }
@@ -89,6 +94,7 @@ class ReadPath(wiring.Component):
         ports = [ReadPort(params) for _ in range(params.tables.ports)]
         for i, lane in enumerate(lanes):
             m.submodules[f"lane_{i}"] = lane
+            pass_rota(m, self, lane)
             wiring.connect(m, lane.memory, wiring.flipped(self.memory[i]))
             wiring.connect(m, lane.turn, wiring.flipped(self.turns[i]))
         for i, port in enumerate(ports):
@@ -140,12 +146,5 @@ class ReadPath(wiring.Component):
 
     def _finish(self, m: Module, ports: list[ReadPort]) -> None:
         """Tell the ends of READs, one port after the other."""
-        asking = Cat(port.done.valid for port in ports)
-        last = Signal(range(max(2, len(ports))))
-        chosen = next_in_turn(m, asking, last)
-        with m.If(~self.done.valid | self.done.ready):
-            m.d.sync += [self.done.valid.eq(asking.any()), last.eq(chosen)]
-            for i, port in enumerate(ports):
-                with m.If(chosen == i):
-                    m.d.comb += port.done.ready.eq(1)
-                    m.d.sync += self.done.payload.eq(port.done.payload)
+        for share, done in enumerate(self.done):
+            merge(m, [port.done for port in ports[share :: len(self.done)]], done)

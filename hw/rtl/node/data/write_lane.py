@@ -13,6 +13,7 @@ from hw.rtl.node.data.layouts import lane_beat_layout, write_beat_layout, write_
 from hw.rtl.node.data.rows import Rows
 from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_bank import WriteBank
+from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.queue import Queue
 from hw.rtl.shared import shared
 
@@ -31,6 +32,8 @@ class WriteLane(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        Only where partitions are isolated: whose bursts may begin.
     beats : In, stream of `lane_beat_layout(params)`, one a port
         The segments, one after the other; all but `beat` is the same in all beats of one.
     discard, discard_frame : In
@@ -52,7 +55,8 @@ class WriteLane(wiring.Component):
     Ports take turns, a segment each, among those that have a whole one and an ID: such a segment waits for one of each
     other port at most, or two if that spares a row (`Rows`), and for the `turn` of writes. Those of a port go in order.
     Each burst in flight has an ID of its own, half of which is the port: they may be answered in any order, and no
-    port's answers wait for those of another. BREADY is always high.
+    port's answers wait for those of another. BREADY is always high. Where partitions are
+    isolated, only ports of that whose turn it is are looked at, and each turn begins as after reset.
 
     Reset and errors
     ----------------
@@ -73,6 +77,7 @@ class WriteLane(wiring.Component):
         ports = params.tables.ports
         super().__init__(
             {
+                **rota_member(params),
                 "beats": In(stream.Signature(lane_beat_layout(params))).array(ports),
                 "discard": In(1),
                 "discard_frame": In(frame_bits(params)),
@@ -104,7 +109,8 @@ class WriteLane(wiring.Component):
         # AW, one port after the other; whose burst it is, for W: of a batch while that before it is sent.
         batch = self._params.memory.turn_bursts
         m.submodules.turns = turns = Queue(bits_for(ports - 1), depth=2 * batch)
-        asking = Cat(bank.bursts.valid for bank in banks)
+        rota = Turn(self._params, self)
+        asking = Cat(rota.memory(bank.bursts.valid, i) for i, bank in enumerate(banks))
         last = Signal(range(max(2, ports)))
         m.submodules.rows = rows = Rows(self._params)
         chosen = next_in_turn(m, rows.may, last)
@@ -120,8 +126,8 @@ class WriteLane(wiring.Component):
             self.turn.waits.eq(asking.any()),
             self.turn.begins.eq(take),
             self.turn.presses.eq(
-                (sum(bank.waiting for bank in banks) >= batch)
-                | Cat(bank.bursts.valid & ~bank.beats.ready for bank in banks).any()
+                (sum(rota.counted(bank.waiting, i) for i, bank in enumerate(banks)) >= batch)
+                | Cat(rota.only(bank.bursts.valid & ~bank.beats.ready, i) for i, bank in enumerate(banks)).any()
             ),
             turns.i.valid.eq(take),
             turns.i.payload.eq(chosen),
@@ -133,6 +139,7 @@ class WriteLane(wiring.Component):
             m.d.sync += memory.awvalid.eq(take)
         with m.If(take):
             m.d.sync += last.eq(chosen)
+        rota.begin_anew(m, last)
         for i, bank in enumerate(banks):
             with m.If(chosen == i):
                 m.d.comb += [our_id.slot.eq(bank.bursts.payload.slot), bank.bursts.ready.eq(take)]

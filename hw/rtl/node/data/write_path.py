@@ -1,17 +1,18 @@
 """Writes: what the core has accepted, from the ports to the channels that it belongs on, and memory's answers."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.rtl.arbiter import next_in_turn
+from hw.rtl.arbiter import merge
 from hw.rtl.axi import axi4_write
 from hw.rtl.layouts import beat_layout, frame_bits
 from hw.rtl.node.data.layouts import landed_layout, write_segment_layout, write_widths
 from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_lane import WriteLane
 from hw.rtl.node.data.write_port import WritePort
+from hw.rtl.node.rota import pass_rota, rota_member
 
 
 class WritePath(wiring.Component):
@@ -28,6 +29,8 @@ class WritePath(wiring.Component):
 
     Interface
     ---------
+    rota : In, `turn_layout(params)`
+        As in `WriteLane`.
     segments : In, stream of `write_segment_layout(params)`, one a port
         Which segment comes next. Its CRC is known before its data is taken: whoever feeds this has it all.
     beats : In, stream of `beat_layout(beat_bytes)`, one a port
@@ -35,7 +38,7 @@ class WritePath(wiring.Component):
     discards : In, stream of frame numbers, always ready
         The block in this frame has been abandoned: what has been taken of it is finished with strobes off from the
         next beat on. What is taken later is written as usual.
-    landed : Out, stream of `landed_layout(params)`
+    landed : Out, stream of `landed_layout(params)`, one a share
         What memory has answered.
     turns : Out, `WRITES`, one a channel
     memory : Out, `axi4_write`, one a channel
@@ -52,12 +55,12 @@ class WritePath(wiring.Component):
     turns at each channel. A channel that stalls holds up a port only when the buffers, or the IDs, of that port there
     are used up and its next segment is for it; a port that stalls holds up no other.
 
-    `landed` takes the ports in turn. The segments of a port are in the order of its `segments`, over all frames: an
-    answer waits for those of all segments before. So those of a frame are in order if it has unanswered segments of one
-    port only. That holds: one session writes to a frame, and its ring changes in a migration, which ends when memory
-    has answered all that the old ring wrote; a frame is given to the next session when all is answered. Answers for the
-    same frame are joined while an entry before them is not taken, up to and including one that is not `ok`. Nothing is
-    dropped, whatever `landed` does: without it, the IDs run out and the inputs stop.
+    `landed` takes the ports of its share in turn. The segments of a port are in the order of its `segments`, over all
+    frames: an answer waits for those of all segments before. So those of a frame are in order if it has unanswered
+    segments of one port only. That holds: one session writes to a frame, and its ring changes in a migration, which
+    ends when memory has answered all that the old ring wrote; a frame is given to the next session when all is
+    answered. Answers for the same frame are joined while an entry before them is not taken, up to and including one
+    that is not `ok`. Nothing is dropped, whatever `landed` does: without it, the IDs run out and the inputs stop.
 
     Reset and errors
     ----------------
@@ -79,10 +82,11 @@ class WritePath(wiring.Component):
         ports = params.tables.ports
         super().__init__(
             {
+                **rota_member(params),
                 "segments": In(stream.Signature(write_segment_layout(params))).array(ports),
                 "beats": In(stream.Signature(beat_layout(params.memory.beat_bytes))).array(ports),
                 "discards": In(stream.Signature(frame_bits(params), always_ready=True)),
-                "landed": Out(stream.Signature(landed_layout(params))),
+                "landed": Out(stream.Signature(landed_layout(params))).array(params.shares),
                 "turns": Out(WRITES).array(params.memory.channels),
                 "memory": Out(axi4_write(**write_widths(params))).array(params.memory.channels),
             }
@@ -95,6 +99,7 @@ class WritePath(wiring.Component):
         ports = [WritePort(params) for _ in range(params.tables.ports)]
         for i, lane in enumerate(lanes):
             m.submodules[f"lane_{i}"] = lane
+            pass_rota(m, self, lane)
             wiring.connect(m, lane.memory, wiring.flipped(self.memory[i]))
             wiring.connect(m, lane.turn, wiring.flipped(self.turns[i]))
             m.d.comb += [lane.discard.eq(self.discards.valid), lane.discard_frame.eq(self.discards.payload)]
@@ -107,13 +112,6 @@ class WritePath(wiring.Component):
                 wiring.connect(m, lane.answers[i], port.lane_answers[j])
 
         # What memory has answered, one port after the other.
-        asking = Cat(port.landed.valid for port in ports)
-        last = Signal(range(max(2, len(ports))))
-        chosen = next_in_turn(m, asking, last)
-        with m.If(~self.landed.valid | self.landed.ready):
-            m.d.sync += [self.landed.valid.eq(asking.any()), last.eq(chosen)]
-            for i, port in enumerate(ports):
-                with m.If(chosen == i):
-                    m.d.comb += port.landed.ready.eq(1)
-                    m.d.sync += self.landed.payload.eq(port.landed.payload)
+        for share, landed in enumerate(self.landed):
+            merge(m, [port.landed for port in ports[share :: len(self.landed)]], landed)
         return m

@@ -248,7 +248,7 @@ class Port(wiring.Component):
                 response.pinned.eq(verdict.pinned),
                 response.streamed.eq(verdict.kind == Kind.READ_DONE),
                 response.item.eq(verdict.item),
-                response.slot.eq(verdict.slot),
+                response.slot.eq(Mux(verdict.pinned, verdict.slot.as_value(), 0)),
                 response.handle.eq(Mux(verdict.named, verdict.handle.as_value(), 0)),
             ]
 
