@@ -70,7 +70,7 @@ def test_a_program_in_c_stores_a_block_and_gets_it_back(build: Callable[..., cty
 
 MUTANTS = {
     "another checksum": ("0x82f63b78u", "0x82f63b79u", "SEAL failed"),
-    "another binding": ("KVNODE_BOUND_PARTITION", "KVNODE_BOUND_NONE", "the first LOOKUP is no MISS"),
+    "another binding": ("KVNODE_BOUND_PARTITION", "KVNODE_BOUND_NONE", "no session"),
     "one phase only": ("head / ENTRIES % 2 ? 0 :", "head / ENTRIES % 2 ? 1 :", "SEAL failed"),
     "no address of results": ("bus->address + RESULTS}", "0}", "the first LOOKUP is no MISS"),
     "another block": ("{KEY[0], KEY[1]}", "{KEY[1], KEY[0]}", "the second LOOKUP is no HIT"),
