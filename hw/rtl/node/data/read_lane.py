@@ -10,7 +10,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_read, is_error
 from hw.rtl.node.data.layouts import bank_beat_layout, lane_read_layout, read_id_layout, read_widths
 from hw.rtl.node.data.read_bank import ReadBank
-from hw.rtl.node.data.rows import Rows
+from hw.rtl.node.data.rows import rows_of
 from hw.rtl.node.data.turns import READS
 from hw.rtl.node.rota import Turn, rota_member
 from hw.rtl.shared import shared
@@ -99,7 +99,7 @@ class ReadLane(wiring.Component):
         asking = Cat(
             rota.memory(read.valid & bank.free, i) for i, (read, bank) in enumerate(zip(self.reads, banks, strict=True))
         )
-        m.submodules.rows = rows = Rows(self._params)
+        rows = rows_of(m, self._params)
         last = Signal(range(max(2, ports)))
         chosen = next_in_turn(m, rows.may, last)
         take, advance = Signal(), Signal()

@@ -1,5 +1,7 @@
 """Bursts of a channel in an order that spares its rows: one does not follow another in the same bank."""
 
+from typing import Any
+
 from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -21,8 +23,7 @@ class Rows(wiring.Component):
     Parameters
     ----------
     params
-        `memory.banks`, `memory.row_bytes`, `tables.ports`, and what `hw.params.striping` needs. With one bank, and in
-        strict isolation, all may be let out.
+        `memory.banks`, `memory.row_bytes`, `tables.ports`, and what `hw.params.striping` needs.
 
     Interface
     ---------
@@ -60,23 +61,10 @@ class Rows(wiring.Component):
 
     def __init__(self, params: Params):
         self._params = params
-        ports = params.tables.ports
-        super().__init__(
-            {
-                "asking": In(ports),
-                "addresses": In(Striping(params).address_bits).array(ports),
-                "patient": In(1),
-                "take": In(1),
-                "chosen": In(range(max(2, ports))),
-                "may": Out(ports),
-            }
-        )
+        super().__init__(_members(params))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self._params.memory.banks == 1 or self._params.strict:
-            m.d.comb += self.may.eq(self.asking)
-            return m
         last = Signal(Striping(self._params).address_bits)
         passed = Signal.like(self.asking)
         clashes, better = Signal.like(self.asking), Signal.like(self.asking)
@@ -94,6 +82,36 @@ class Rows(wiring.Component):
 
     def _clash(self, one: Value, other: Value) -> Value:
         """Whether two bytes are in different rows of a bank."""
-        memory = self._params.memory
-        low, bits = exact_log2(memory.row_bytes), exact_log2(memory.banks)
-        return (one[low : low + bits] == other[low : low + bits]) & (one[low + bits :] != other[low + bits :])
+        low, high = exact_log2(self._params.memory.row_bytes), _below_row(self._params)
+        return (one[low:high] == other[low:high]) & (one[high:] != other[high:])
+
+
+def rows_of(m: Module, params: Params) -> Any:
+    """Give a lane its `Rows`, or, where there is nothing to spare, signals in their place by which all may be let out.
+
+    There is nothing with one bank, or one row in each; and not in strict isolation, where the bursts of one partition
+    would tell the next.
+    """
+    if params.memory.banks > 1 and _below_row(params) < Striping(params).address_bits and not params.strict:
+        m.submodules.rows = rows = Rows(params)
+        return rows
+    plain = wiring.Signature(_members(params)).create()
+    m.d.comb += plain.may.eq(plain.asking)
+    return plain
+
+
+def _members(params: Params) -> dict[str, Any]:
+    ports = params.tables.ports
+    return {
+        "asking": In(ports),
+        "addresses": In(Striping(params).address_bits).array(ports),
+        "patient": In(1),
+        "take": In(1),
+        "chosen": In(range(max(2, ports))),
+        "may": Out(ports),
+    }
+
+
+def _below_row(params: Params) -> int:
+    """Bits of an address below those that say which row of its bank it is in."""
+    return exact_log2(params.memory.row_bytes) + exact_log2(params.memory.banks)

@@ -10,7 +10,7 @@ from hw.rtl.arbiter import next_in_turn
 from hw.rtl.axi import Burst, axi4_write, is_error
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.layouts import lane_beat_layout, write_beat_layout, write_id_layout, write_widths
-from hw.rtl.node.data.rows import Rows
+from hw.rtl.node.data.rows import rows_of
 from hw.rtl.node.data.turns import WRITES
 from hw.rtl.node.data.write_bank import WriteBank
 from hw.rtl.node.rota import Turn, rota_member
@@ -112,7 +112,7 @@ class WriteLane(wiring.Component):
         rota = Turn(self._params, self)
         asking = Cat(rota.memory(bank.bursts.valid, i) for i, bank in enumerate(banks))
         last = Signal(range(max(2, ports)))
-        m.submodules.rows = rows = Rows(self._params)
+        rows = rows_of(m, self._params)
         chosen = next_in_turn(m, rows.may, last)
         our_id = Signal(write_id_layout(self._params))
         advance, take = Signal(), Signal()
