@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from amaranth import Module
@@ -64,11 +65,12 @@ def test_lint_speaks_up(tmp_path: Path) -> None:
     assert "WIDTHTRUNC" in find_verilator().lint(WAIVERS, source)
 
 
-PARTS = [pytest.param(block, marks=pytest.mark.nightly if block in ("node", "system") else ()) for block in BLOCKS]
-"""Nodes and systems take long, and have nothing of their own."""
+def blocks(*large: str) -> list[Any]:
+    """All blocks; these at night."""
+    return [pytest.param(block, marks=pytest.mark.nightly if block in large else ()) for block in BLOCKS]
 
 
-@pytest.mark.parametrize("block", PARTS)
+@pytest.mark.parametrize("block", blocks("node", "system"))
 def test_valid_never_waits_for_ready(block: str) -> None:
     for outputs in ("*__valid", "*__payload"):
         assert combinational_inputs(BLOCKS[block](TINY), outputs, "*__ready") == []
@@ -78,7 +80,7 @@ def test_a_valid_that_waits_is_found() -> None:
     assert combinational_inputs(Leaky(), "*__valid", "*__ready") == ["o__ready"]
 
 
-@pytest.mark.parametrize("block", PARTS)
+@pytest.mark.parametrize("block", blocks("core", "slice", "node", "system"))
 def test_equal_designs_are_equal_text(block: str) -> None:
     wider = load_params(None, ["preset=TINY", "memory.beat_bytes=32", "cam.sets=4"])
     first, second, other = (emit(BLOCKS[block](params), block) for params in (TINY, TINY, wider))

@@ -12,8 +12,6 @@ from hw.tb.harness import Harness, HarnessError, Links, Memory
 from hw.tb.harness.puppet import Drives, Puppet
 from hw.tb.harness.simulation import STAMP_BYTES
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the slice whose ports the puppet has
-
 BEAT, SEGMENT = TINY.memory.beat_bytes, TINY.memory.segment_bytes
 SIZE = BEAT.bit_length() - 1
 ALL = (1 << BEAT) - 1

@@ -15,8 +15,6 @@ from hw.tb.harness.puppet import Drives, Puppet
 from hw.tb.harness.simulation import records
 from hw.tb.harness.system import Issued, SystemHarness
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the system whose ports the puppet has
-
 OKAY, SLVERR, DECERR = 0, 2, 3
 BEAT = TINY.memory.beat_bytes
 SIZE = BEAT.bit_length() - 1

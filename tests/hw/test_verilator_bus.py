@@ -19,8 +19,6 @@ from sw.driver.transport.bus import SLICE
 from sw.driver.transport.verilator import SLEEP, VerilatorBus
 from tests.driver.driverbench import PARAMS
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")  # the system whose ports the puppet has
-
 
 @cache
 def puppet() -> Emission:

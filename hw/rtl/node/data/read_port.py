@@ -56,7 +56,8 @@ class ReadPort(wiring.Component):
 
     Ordering and stalls
     -------------------
-    READs in order, segments of a READ in order, beats of a segment together. A stalled `beats` stops this port alone:
+    READs in order, segments of a READ in order, beats of a segment together. A segment that its channel does not take
+    yet holds up the next one for that channel, and none for another. A stalled `beats` stops this port alone:
     its buffers fill, and its requests stop. An end not taken stops the next READ before its last beat.
 
     Reset and errors
@@ -96,7 +97,7 @@ class ReadPort(wiring.Component):
         }
         m.submodules.order = order = Queue(
             data.StructLayout(common | {"channel": stripes.channel_bits}),
-            depth=1 + params.memory.channels * params.read_segments,
+            depth=params.memory.channels * (params.read_segments + 1),
         )
         m.submodules.elastic = elastic = Queue(
             data.StructLayout(common | {"data": beat["data"].shape, "last": 1}), depth=ELASTIC, passing=True
@@ -108,7 +109,7 @@ class ReadPort(wiring.Component):
         return m
 
     def _ask(self, m: Module, stripes: Striping, order: Queue) -> None:
-        """Split READs into segments, note their order, and ask for each."""
+        """Split READs into segments, note their order, and ask each of its channel, which has one place to wait."""
         params = self._params
         m.submodules.waiting = waiting = Queue(
             read_plan_layout(params), depth=params.memory.waiting_reads, passing=True
@@ -119,15 +120,14 @@ class ReadPort(wiring.Component):
         begun = Signal()
         number, segment, left = Signal.like(plan.number), Signal.like(plan.segment), Signal.like(plan.count)
         number_now, segment_now, left_now = (Signal.like(signal) for signal in (number, segment, left))
-        asking, asked, step, end = (Signal(name=name) for name in ("asking", "asked", "step", "end"))
-        channel, channel_now = Signal(stripes.channel_bits), Signal(stripes.channel_bits)
-        request = Signal(lane_read_layout(params))
+        free, step, end = Signal(), Signal(), Signal()
+        channel, request = Signal(stripes.channel_bits), Signal(lane_read_layout(params))
         m.d.comb += [
             number_now.eq(Mux(begun, number, plan.number)),
             segment_now.eq(Mux(begun, segment, plan.segment)),
             left_now.eq(Mux(begun, left, plan.count)),
             end.eq(left_now == 1),
-            step.eq(waiting.o.valid & order.i.ready & (~asking | asked)),
+            step.eq(waiting.o.valid & order.i.ready & free),
             waiting.o.ready.eq(step & end),
             order.i.valid.eq(step),
             entry.frame.eq(plan.frame),
@@ -136,8 +136,10 @@ class ReadPort(wiring.Component):
             entry.end.eq(end),
             entry.stamp.eq(plan.stamp),
             entry.tag.eq(plan.tag),
-            channel_now.eq(channel_of(stripes, number_now)),
-            entry.channel.eq(channel_now),
+            entry.channel.eq(channel),
+            channel.eq(channel_of(stripes, number_now)),
+            request.address.eq(address_of(stripes, number_now)),
+            request.last.eq(Mux(end, plan.last, params.segment_beats - 1)),
         ]
         with m.If(step):
             m.d.sync += [
@@ -145,17 +147,14 @@ class ReadPort(wiring.Component):
                 number.eq(number_now + 1),
                 segment.eq(segment_now + 1),
                 left.eq(left_now - 1),
-                asking.eq(1),
-                channel.eq(channel_now),
-                request.address.eq(address_of(stripes, number_now)),
-                request.last.eq(Mux(end, plan.last, params.segment_beats - 1)),
             ]
-        with m.Elif(asked):
-            m.d.sync += asking.eq(0)
         for i, lane in enumerate(self.lane_reads):
-            m.d.comb += lane.payload.eq(request)
+            with m.If(lane.ready):
+                m.d.sync += lane.valid.eq(0)
             with m.If(channel == i):
-                m.d.comb += [lane.valid.eq(asking), asked.eq(asking & lane.ready)]
+                m.d.comb += free.eq(~lane.valid | lane.ready)
+                with m.If(step):
+                    m.d.sync += [lane.valid.eq(1), lane.payload.eq(request)]
 
     def _collect(self, m: Module, order: Queue, elastic: Queue, verdicts: Queue) -> None:
         """Take the beats of the segment whose turn it is, and check its CRC.
