@@ -29,6 +29,7 @@ class Talk:
     """Speaks with a core, one operation after the other.
 
     - `events`: frames whose rows were mended or lost. `entries`: what the log has got.
+    - `said`: verdicts since the last command.
     - `cycle`: cycles so far; `taken`: that in which the last operation was taken; `cycles`: from an operation to each
       verdict.
     """
@@ -43,19 +44,24 @@ class Talk:
         self.events: list[tuple[int, bool]] = []
         self.entries = self.cycle = self.taken = 0
         self.cycles: list[int] = []
-        self._said: list[Fields] = []
+        self.said: list[Fields] = []
 
     @property
     def frames(self) -> Content:
         """The frame table."""
-        return next(content for content in self.contents if content.table._lost is not None)
+        return next(content for content in self.contents if content.table._lost)
+
+    @property
+    def seals(self) -> Content:
+        """What is stored again of SEALs that wait."""
+        return next(content for content in self.contents if content.table._lost == 0)
 
     async def tick(self, cycles: int = 1) -> None:
         """Let time pass."""
         for _ in range(cycles):
             ctx, dut = self.ctx, self.dut
             if ctx.get(dut.verdicts.valid):
-                self._said.append(self._verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
+                self.said.append(self._verdicts.unpack(ctx.get(dut.verdicts.payload.as_value())))
                 self.cycles.append(self.cycle - self.taken)
             if ctx.get(dut.table_events.valid):
                 event = ctx.get(dut.table_events.payload)
@@ -91,12 +97,12 @@ class Talk:
 
     async def ask(self, command: c.Command, ring: RingId = RING) -> Fields:
         """A command's last verdict."""
-        self._said.clear()
+        self.said.clear()
         items = self.encode(command, ring)
         for item in items:
             await self.operation(item)
         for _ in range(400):
-            answers = [said for said in self._said if said["kind"] == items[0]["kind"]]
+            answers = [said for said in self.said if said["kind"] == items[0]["kind"]]
             if answers and (answers[-1]["complete"] or command.opcode is Opcode.READ):
                 return answers[-1]
             await self.tick()
@@ -117,9 +123,9 @@ class Talk:
         assert await self.status(c.Bind(RING, 0), REGISTERS) is Status.OK
         self.session = SlotId(**(await self.ask(c.OpenSession()))["slot"])
 
-    async def alloc(self, key: int) -> Handle | None:
+    async def alloc(self, key: int, length: int = 512) -> Handle | None:
         """A block, if there is room for it."""
-        said = await self.ask(c.Alloc(0, key, 512, self.session))
+        said = await self.ask(c.Alloc(0, key, length, self.session))
         return Handle(**said["handle"]) if said["status"] == Status.GRANTED else None
 
     async def write(self, handle: Handle) -> None:

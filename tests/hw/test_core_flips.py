@@ -9,7 +9,7 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.protocol import REGISTERS, LookupMode, RingId, SlotId, Status
+from hw.params.protocol import REGISTERS, Handle, LookupMode, RingId, SlotId, Status
 from hw.rtl.node.core import Core, allocation, core, internal, tables
 from hw.rtl.node.core.tables import HANDS_EVERY
 from hw.rtl.node.layouts import Kind, State, frame_layout
@@ -38,7 +38,7 @@ def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int)
             flips[i] += rng.random() < 0.1 and content.flip_one(ctx, rng)
 
     play(small(), seed, 250, disturb=disturb)
-    assert len(contents) == 11
+    assert len(contents) == 12
     assert all(count > 20 for count in flips[: len(contents)])
 
 
@@ -146,21 +146,68 @@ async def a_block_is_lost_as_it_is_written(talk: Talk) -> None:
     await quarantined(talk, handle.frame)
 
 
-async def a_sealed_block_is_lost_before_its_done_bit(talk: Talk) -> None:
-    """SEAL waits for a block that is lost: nothing more is said of it."""
-    handle = await talk.alloc(7)
+async def waiting_seal(talk: Talk) -> Handle:
+    """A block of two segments that memory has still to answer when SEAL has come."""
+    handle = await talk.alloc(7, 1024)
     assert handle is not None
-    assert await talk.status(c.Write(handle, 0, bytes(512))) is Status.OK
-    for item in talk._encoder.command(RING, 0, c.Seal(handle, 512, google_crc32c.value(bytes(512)))):
+    for segment in range(2):
+        assert await talk.status(c.Write(handle, segment, bytes(512))) is Status.OK
+    for item in talk.encode(c.Seal(handle, 1024, google_crc32c.value(bytes(1024)))):
         await talk.operation(item)
     await talk.tick(20)
-    talk._said.clear()
-    talk.lose(handle.frame)
-    await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    talk.said.clear()
+    return handle
+
+
+async def ends_as_lost(talk: Talk, handle: Handle) -> None:
+    """The SEAL that waited has ended, once; and nothing more is said of the block."""
     await talk.tick(QUIET)
-    assert not talk._said
+    assert [(said["kind"], said["status"]) for said in talk.said] == [(Kind.SEAL, Status.MEM_ERROR)]
     assert await talk.lookup(7) is Status.MISS
     await quarantined(talk, handle.frame)
+
+
+async def a_block_is_lost_before_its_done_bit(talk: Talk) -> None:
+    """The SEAL that waits for it ends with the next answer of memory; the READ of what has landed ends as it would."""
+    handle = await waiting_seal(talk)
+    await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    assert await talk.status(c.Read(handle, 0, 1)) is Status.OK
+    talk.said.clear()
+    talk.lose(handle.frame)
+    await talk.internal(Kind.READ_DONE, handle.frame, ok=1)
+    talk.said.clear()
+    await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    await ends_as_lost(talk, handle)
+
+
+async def a_block_is_mended_before_its_done_bit(talk: Talk) -> None:
+    """The same, when the scrubber has been there."""
+    handle = await waiting_seal(talk)
+    talk.lose(handle.frame)
+    await talk.tick(QUIET)
+    assert not talk.said
+    for _ in range(2):
+        await talk.internal(Kind.LANDED, handle.frame, count=1, ok=1)
+    await ends_as_lost(talk, handle)
+
+
+async def a_block_is_lost_in_the_way_of_its_done_bit(talk: Talk) -> None:
+    """The row is read with the last answer of memory, and is lost when it is to be sealed."""
+    handle = await waiting_seal(talk)
+    await talk.internal(Kind.LANDED, handle.frame, count=2, ok=1, wait=3)
+    talk.lose(handle.frame)
+    await ends_as_lost(talk, handle)
+
+
+async def what_is_stored_twice_is_lost_once(talk: Talk) -> None:
+    """The row is enough: the block is sealed."""
+    handle = await waiting_seal(talk)
+    talk.seals.flip(talk.ctx, handle.frame, 0, 1)
+    await talk.internal(Kind.LANDED, handle.frame, count=2, ok=1)
+    await talk.tick(QUIET)
+    assert [(said["kind"], said["status"]) for said in talk.said] == [(Kind.SEAL, Status.OK)]
+    assert await talk.lookup(7) is Status.HIT
+    assert talk.events == []
 
 
 async def a_free_frame_is_lost(talk: Talk) -> None:
@@ -198,7 +245,10 @@ LOSSES: dict[str, Story] = {
     for story in (
         a_sealed_block_is_lost,
         a_block_is_lost_as_it_is_written,
-        a_sealed_block_is_lost_before_its_done_bit,
+        a_block_is_lost_before_its_done_bit,
+        a_block_is_mended_before_its_done_bit,
+        a_block_is_lost_in_the_way_of_its_done_bit,
+        what_is_stored_twice_is_lost_once,
         a_free_frame_is_lost,
         a_victim_is_lost,
         all_victims_are_lost,
@@ -225,7 +275,7 @@ async def ends(talk: Talk, command: c.Command, ring: RingId = RING) -> tuple[Sta
 def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     async def story(talk: Talk) -> None:
         handle = await talk.store(7)
-        others = [content for content in talk.contents if content is not talk.frames]
+        others = [content for content in talk.contents if content not in (talk.frames, talk.seals)]
         assert len(others) == 10
         others[number].flip_two(talk.ctx)
         await talk.tick(QUIET)
@@ -242,10 +292,10 @@ def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, num
             assert await ends(talk, command) == UNAVAILABLE
         assert await ends(talk, c.SetEpoch(7), REGISTERS) == UNAVAILABLE
         for kind in (Kind.LANDED, Kind.READ_DONE, Kind.LOST):
-            talk._said.clear()
+            talk.said.clear()
             await talk.internal(kind, handle.frame, count=1, ok=1)
             await talk.tick(20)
-            told = [(said["status"], said["outcome"]) for said in talk._said]
+            told = [(said["status"], said["outcome"]) for said in talk.said]
             assert told == [UNAVAILABLE] * (kind is Kind.READ_DONE)
         assert talk.entries == entries
 
@@ -299,6 +349,27 @@ def test_reset_ends_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str, Story]] = {
+    "a lost SEAL is forgotten with a READ": (
+        core,
+        tables.Tables,
+        "frames.write | self._ends_lost_seal",
+        "self._writes",
+        a_block_is_lost_before_its_done_bit,
+    ),
+    "a lost SEAL ends again": (
+        core,
+        tables.Tables,
+        "frames.write | self._ends_lost_seal",
+        "frames.write",
+        a_block_is_mended_before_its_done_bit,
+    ),
+    "nobody ends a lost SEAL": (
+        internal,
+        internal._answer_lost,
+        "with m.If(t.lost_seal()):",
+        "with m.If(0):",
+        a_block_is_lost_in_the_way_of_its_done_bit,
+    ),
     "a QUARANTINED row is written": (
         core,
         tables.Tables,

@@ -302,6 +302,11 @@ def frame_layout(params: Params) -> data.StructLayout:
     )
 
 
+def seal_layout() -> data.StructLayout:
+    """Return the layout of what is stored of a frame a second time, beside its row: which SEAL waits for its block."""
+    return data.StructLayout({"sealing": 1, "sealing_stamp": ring_layout(), "sealing_tag": TAG_BITS})
+
+
 def directory_bits(params: Params) -> tuple[int, int]:
     """Return the bits a frame of the whole directory, without ECC, and of tag and frame state alone.
 

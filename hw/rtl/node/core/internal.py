@@ -43,11 +43,12 @@ def _landed(m: Module, t: Tables, e: Emission) -> None:
     with m.If(t.writing & frame.sealing & (row.answered == row.accepted)):
         e.follow(Kind.SEALED)
     drained(m, t, e)
+    _answer_lost(m, t, e)
     e.log()
 
 
 def _sealed(m: Module, t: Tables, e: Emission) -> None:
-    """The done bit, or MEM_ERROR, or STALE; nothing, if the row has been lost since."""
+    """The done bit, or MEM_ERROR, or STALE; MEM_ERROR and nothing else, if the row has been lost since."""
     frame = t.frame
     m.next = "IDLE"
     with m.If(~t.quarantined):
@@ -62,6 +63,16 @@ def _sealed(m: Module, t: Tables, e: Emission) -> None:
             m.d.comb += t.parking.wake.eq(1)
             e.notices.event(Fate.STORED)
         e.log()
+    with m.Else():
+        _answer_lost(m, t, e)
+
+
+def _answer_lost(m: Module, t: Tables, e: Emission) -> None:
+    """A SEAL that waits for a block whose row is lost ends, as soon as memory answers any of its writes."""
+    with m.If(t.lost_seal()):
+        t.end_lost_seal()
+        e.answer_other(Kind.SEAL, t.seal.sealing_stamp, t.seal.sealing_tag, Status.MEM_ERROR)
+        m.next = "EMIT"
 
 
 def _read_done(m: Module, t: Tables, e: Emission) -> None:

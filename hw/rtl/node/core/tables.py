@@ -12,7 +12,7 @@ from hw.rtl.layouts import CamOp, cam_response_layout, frame_bits
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core.guards import first
 from hw.rtl.node.fences import Fences
-from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, session_layout
+from hw.rtl.node.layouts import State, frame_layout, levels_layout, operation_layout, seal_layout, session_layout
 from hw.rtl.node.parking import Parking
 from hw.rtl.node.replacement import Replacement
 from hw.rtl.node.rota import Turn
@@ -79,6 +79,8 @@ class Tables:
         m.submodules.frames = self.frames = Table(
             shape=row, depth=params.frames, ecc=tables.ecc, lost=row.const({"state": State.QUARANTINED}).as_bits()
         )
+        if tables.ecc:
+            m.submodules.seals = self.seals = Table(shape=seal_layout(), depth=params.frames, ecc=True, lost=0)
         self.parts = (
             self.replacement,
             self.partition_scopes,
@@ -104,10 +106,13 @@ class Tables:
         self.index = Signal(frame_bits(params))
         self.arriving, self.frame, self.row = Signal(row), Signal(row, reset_less=True), Signal(row)
         self.owner, self.fence = self.sessions.entry, self.fences.fence
+        self.seal, self._ends_lost_seal = Signal(seal_layout(), reset_less=True), Signal()
         self._writes = Signal()
         self.idle, self.failed, self.failing = Signal(), Signal(), Signal()
         self._derive()
         self._fetch()
+        if tables.ecc:
+            self._keep_seals()
         self._guard()
         self._initialise(m)
         self._remember()
@@ -231,6 +236,22 @@ class Tables:
         ]
         m.d.comb += self.arriving.eq(Mux(collided, before, frames.read_data))
 
+    def _keep_seals(self) -> None:
+        """What a row says of a SEAL that waits is stored twice, so that it is answered when the row is lost.
+
+        `seal` is read with the row. A SEAL waits for memory, and so is in no row that is read and written at once.
+        """
+        m, frames, seals = self.m, self.frames, self.seals
+        m.d.comb += [
+            seals.read.eq(frames.read),
+            seals.read_address.eq(frames.read_address),
+            seals.write.eq(frames.write | self._ends_lost_seal),
+            seals.write_address.eq(frames.write_address),
+            *(seals.write_data[name].eq(frames.write_data[name]) for name, _ in seal_layout()),
+            seals.idle.eq(self.idle),
+        ]
+        m.d.sync += self.seal.eq(seals.read_data)
+
     def _guard(self) -> None:
         """The scrubbers' turn; and the end, when a word other than a frame's row is lost."""
         m, parts = self.m, (self.replacement, self.sessions, self.pins, self.parking)
@@ -323,6 +344,14 @@ class Tables:
         """Write the row of `index` back, changed; that of a QUARANTINED frame is never written."""
         self.m.d.comb += self._writes.eq(1)
         self.m.d.comb += [self.row[name].eq(value) for name, value in changes.items()]
+
+    def lost_seal(self) -> Value:
+        """Whether a SEAL waits for the block in hand, and the row is lost."""
+        return self.quarantined & self.seal.sealing
+
+    def end_lost_seal(self) -> None:
+        """It waits no more."""
+        self.m.d.comb += self._ends_lost_seal.eq(1)
 
     def write_pins(self, index: Value, pins: Value) -> None:
         """Write the row in hand to `index`, with so many pins: it is hit, referenced, and nothing to evict."""
