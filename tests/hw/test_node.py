@@ -230,7 +230,7 @@ def test_what_ends_at_one_slice_ends_as_it_should_at_the_other(story: Callable[[
 
 
 NODE_MUTANTS: dict[str, tuple[Callable[[Pair], None], str, str]] = {
-    "a loss is told to nobody else": (silent, "slice_.lose[p].eq(bond.lose[s]),", ""),
+    "a loss is told to nobody else": (restarted, "slice_.lose[p].eq(bond.lose[s]),", ""),
     "credits survive a reset": (silent, "reset(fan)", "fan"),
     "only one slice hears the requester": (one_slice_alone, "slice_.heard[p].eq(fan.heard),", ""),
 }
