@@ -64,7 +64,7 @@ def isolated() -> Params:
     shares = {"partitions": 4, "ports": 4, "sessions": 8, "parked_reads": 4, "fences": 4}
     return replace(
         params,
-        memory=replace(params.memory, turn_bursts=1),
+        memory=replace(params.memory, channels=2, turn_bursts=1),
         cam=CamParams(banks=2, ways=2, sets=8),
         pools=tuple(PoolParams(frame_bytes=4096, frames=frames) for frames in (4, 3, 5, 4)),
         tables=replace(params.tables, isolation="strict", stamp_bits=8, **shares),
