@@ -266,6 +266,11 @@ def segments_bits(params: Params) -> int:
     return bits_for(max(pool.frame_bytes for pool in params.pools) // params.memory.segment_bytes)
 
 
+def seal_layout() -> data.StructLayout:
+    """Return the layout of what a row of the frame table, and a second table beside it, say of a SEAL that waits."""
+    return data.StructLayout({"sealing": 1, "sealing_stamp": ring_layout(), "sealing_tag": TAG_BITS})
+
+
 def frame_layout(params: Params) -> data.StructLayout:
     """Return the layout of a row of the frame table; the fields are those of `pymodel.spec.state.Frame`.
 
@@ -292,19 +297,12 @@ def frame_layout(params: Params) -> data.StructLayout:
             "answered": segments,
             "landed": segments,
             "crc": 32,
-            "sealing": 1,
-            "sealing_stamp": ring_layout(),
-            "sealing_tag": TAG_BITS,
+            **{name: field.shape for name, field in seal_layout()},
             "pins": bits_for(params.rings * tables.pins_per_ring),
             "reads": 16,
             "place": place_layout(params),
         }
     )
-
-
-def seal_layout() -> data.StructLayout:
-    """Return the layout of what is stored of a frame a second time, beside its row: which SEAL waits for its block."""
-    return data.StructLayout({"sealing": 1, "sealing_stamp": ring_layout(), "sealing_tag": TAG_BITS})
 
 
 def directory_bits(params: Params) -> tuple[int, int]:

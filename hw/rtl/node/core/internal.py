@@ -69,8 +69,8 @@ def _sealed(m: Module, t: Tables, e: Emission) -> None:
 
 def _answer_lost(m: Module, t: Tables, e: Emission) -> None:
     """A SEAL that waits for a block whose row is lost ends, as soon as memory answers any of its writes."""
-    with m.If(t.lost_seal()):
-        t.end_lost_seal()
+    with m.If(t.quarantined & t.seal.sealing):
+        m.d.comb += t.ends_lost_seal.eq(1)
         e.answer_other(Kind.SEAL, t.seal.sealing_stamp, t.seal.sealing_tag, Status.MEM_ERROR)
         m.next = "EMIT"
 

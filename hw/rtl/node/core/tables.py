@@ -106,7 +106,7 @@ class Tables:
         self.index = Signal(frame_bits(params))
         self.arriving, self.frame, self.row = Signal(row), Signal(row, reset_less=True), Signal(row)
         self.owner, self.fence = self.sessions.entry, self.fences.fence
-        self.seal, self._ends_lost_seal = Signal(seal_layout(), reset_less=True), Signal()
+        self.seal, self.ends_lost_seal = Signal(seal_layout(), reset_less=True), Signal()
         self._writes = Signal()
         self.idle, self.failed, self.failing = Signal(), Signal(), Signal()
         self._derive()
@@ -239,13 +239,14 @@ class Tables:
     def _keep_seals(self) -> None:
         """What a row says of a SEAL that waits is stored twice, so that it is answered when the row is lost.
 
-        `seal` is read with the row. A SEAL waits for memory, and so is in no row that is read and written at once.
+        `seal` is read with the row; of a row that is lost it says what waits until `ends_lost_seal`. A SEAL waits for
+        memory, and so is in no row that is read and written at once.
         """
         m, frames, seals = self.m, self.frames, self.seals
         m.d.comb += [
             seals.read.eq(frames.read),
             seals.read_address.eq(frames.read_address),
-            seals.write.eq(frames.write | self._ends_lost_seal),
+            seals.write.eq(frames.write | self.ends_lost_seal),
             seals.write_address.eq(frames.write_address),
             *(seals.write_data[name].eq(frames.write_data[name]) for name, _ in seal_layout()),
             seals.idle.eq(self.idle),
@@ -344,14 +345,6 @@ class Tables:
         """Write the row of `index` back, changed; that of a QUARANTINED frame is never written."""
         self.m.d.comb += self._writes.eq(1)
         self.m.d.comb += [self.row[name].eq(value) for name, value in changes.items()]
-
-    def lost_seal(self) -> Value:
-        """Whether a SEAL waits for the block in hand, and the row is lost."""
-        return self.quarantined & self.seal.sealing
-
-    def end_lost_seal(self) -> None:
-        """It waits no more."""
-        self.m.d.comb += self._ends_lost_seal.eq(1)
 
     def write_pins(self, index: Value, pins: Value) -> None:
         """Write the row in hand to `index`, with so many pins: it is hit, referenced, and nothing to evict."""
