@@ -14,11 +14,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from hw.params import InputError, load_params
+from hw.params import InputError
 from scripts import benches
 from scripts.benches import Result, Sheet
 from scripts.outputs import Folder, complete_files
 from scripts.provenance import git_rev
+
+DIGITS = 18
+"""That a number has at most."""
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(benches.__path__))
 
@@ -39,7 +42,7 @@ def bench(
     with complete_files(out) if out else nullcontext() as folder:
         result: Result = run(trace, **lengths)
         shown = {"figures": [asdict(figure) for figure in result.figures], "input": result.input, "seed": result.seed}
-        report = {"name": name, **shown, "params_hash": load_params().hash, "git_rev": git_rev()}
+        report = {"name": name, **shown, "params_hash": result.params_hash, "git_rev": git_rev()}
         if folder:
             files = {f"{name}.json": json.dumps(report, indent=2) + "\n", **result.plots}
             files |= {f"{sheet.name}.md": sheet.markdown for sheet in result.sheets}
@@ -64,6 +67,9 @@ def _lengths(run: Callable[..., Result], settings: tuple[str, ...]) -> dict[str,
         name, _, value = text.partition("=")
         if name not in known or not value.isdecimal():
             raise InputError(f"--set {text}: expected K=N with K one of {', '.join(known) or 'none'} and a number N")
+        least = 0 if name == "seed" else 1
+        if len(value) > DIGITS or int(value) < least:
+            raise InputError(f"--set {name}: expected {least} or more, of {DIGITS} digits at most")
         lengths[name] = int(value)
     return lengths
 

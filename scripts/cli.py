@@ -9,6 +9,7 @@ try:
     import os
     import signal
     import traceback
+    import warnings
     from collections.abc import Iterable
 
     import click
@@ -113,7 +114,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names may be no text
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # an exit clears temporary files away
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
     status = run(sys.argv[1:])
     try:
         if sys.stdout:
@@ -123,6 +126,14 @@ def main() -> None:
             status = _fail(f"output: {error.strerror}", 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter tries again at its end
     sys.exit(status)
+
+
+def _stop(number: int, _: object) -> None:
+    """End, and clear temporary files away; without a word of what is half elaborated."""
+    warnings.simplefilter("ignore")
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(_fail("terminated", 128 + number))
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -87,6 +87,17 @@ class Dram(Section):
             )
         if self.refresh == "bank" and not self.rfc_bank:
             raise ParameterError("parameter dram.refresh = 'bank': expected dram.rfc_bank above 0")
+        refreshing = "rfc" if self.refresh == "all" else "rfc_bank"
+        if (busy := 2 * getattr(self, refreshing)) > self.refi:
+            raise ParameterError(
+                f"parameter dram.refi = {self.refi}: expected twice dram.{refreshing} or more, {busy}: else a bank does"
+                " little but refresh"
+            )
+        if self.cwl > self.cl + self.bl + self.gap:
+            raise ParameterError(
+                f"parameter dram.cwl = {self.cwl}: expected dram.cl + dram.bl + dram.gap"
+                f" ({self.cl + self.bl + self.gap}) or less: else a WRITE could come before the READ that it follows"
+            )
 
     @property
     def all_banks(self) -> int:
@@ -177,19 +188,28 @@ class MemoryChannel:
 
         All that is asked for is served one after the other, each burst with rows of its own and a turn of the bus, and
         before these the writes that were answered and still wait; a refresh comes when it suits least; then all rows
-        are closed. Raises ParameterError for a controller that leaves rows open.
+        are closed. Raises ParameterError for a controller that leaves rows open, and for a device that refreshes bank
+        by bank: work may meet every one of these refreshes, and no bound is known.
         """
         d, controller = self.dram, self.controller
         if not controller.close:
             raise ParameterError("parameter controller.close = 0: expected more, for a channel that is to come to rest")
+        if d.refresh != "all":
+            raise ParameterError(
+                "parameter dram.refresh = 'bank': expected 'all', for a channel that is to come to rest"
+            )
         accesses = -(-burst_bytes // d.access_bytes)
         rows = len({self.place(i * d.access_bytes)._replace(column=0) for i in range(accesses)})
         turn = d.cl + d.gap + d.cwl + d.wtr_l + 2 * d.bl
         burst = d.rc + rows * max(d.rrd_l, d.faw // 4) + accesses * max(d.ccd_l, d.ccd_l_write) + turn
         closing = max(d.ras, d.rtp, d.cwl + d.bl + d.wr) + d.rp
         work = (bursts + -(-controller.queue // accesses)) * burst + controller.close + closing
-        refreshes = work // d.refi + 1
-        refresh = closing + (d.rfc if d.refresh == "all" else d.rfc_bank)
+        refresh = closing + d.rfc
+        if refresh >= d.refi:
+            raise ParameterError(
+                f"parameter dram.refi = {d.refi}: expected more than {refresh}, all that a refresh takes"
+            )
+        refreshes = (work + d.refi) // (d.refi - refresh)  # each makes the time longer, in which there are others
         return -(-(work + refreshes * refresh) // d.clocks_per_cycle(beat_bytes))
 
 

@@ -30,10 +30,17 @@ def _unknown(name: str, where: str) -> ParameterError:
 def _value(text: str) -> Any:
     """A TOML value, or else the text itself."""
     try:
-        read = tomllib.loads(f"value = {text}")
-    except ValueError:
+        read = _toml(f"value = {text}")
+    except (ValueError, RecursionError):
         return text
     return read["value"] if read.keys() == {"value"} else text
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """What a TOML text says. ValueError or RecursionError for what messages could not show either."""
+    read = tomllib.loads(text)
+    repr(read)
+    return read
 
 
 def _line(text: str) -> str:
@@ -43,12 +50,12 @@ def _line(text: str) -> str:
 
 def _read(config: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        return _toml(config.read_text(encoding="utf-8"))
     except OSError as error:
         raise ParameterError(
             f"{_line(str(config))}: cannot be read ({error.strerror}), expected a TOML parameter file"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise ParameterError(f"{_line(str(config))}: not a TOML parameter file ({reason})") from error
 

@@ -59,7 +59,7 @@ class MemoryParams(Section):
         128, "memory latency that the bursts in flight are to cover", low=1, high=1024, unit="cycles"
     )
     read_segments: int = param(
-        0, "reads in flight for a port on a channel, each with buffer and AXI ID; 0: by the latency", low=0, high=64
+        0, "reads in flight for a port on a channel, each with buffer and AXI ID; 0: by the latency", low=0, high=512
     )
     turn_bursts: int = param(
         4, "bursts of reads, and of writes, that a channel lets out in turn while both wait", low=1, high=16

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from cocotb_tools.runner import get_runner
 from hw.rtl.emit import Emission
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD, COMPILED, find_verilator
+from hw.tb.verilator import BUILD, COMPILED, find_verilator, run_whole
 
 RESULTS = "results.xml"
 LOG_TAIL = 60
@@ -131,7 +130,7 @@ def _compile(emission: Emission, directory: Path, *, waves: bool) -> None:
         *(str(cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"), str(public), str(source)),
     ]
     variables = verilator.environment | objcache_environment(BUILD / "objects")
-    result = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    result = run_whole(command, os.environ | variables)
     text = result.stdout + result.stderr
     (directory / "build.log").write_text(text)
     if result.returncode:

@@ -4,7 +4,10 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,6 +47,20 @@ class Verilator:
         command = [str(self.program), "--lint-only", "-Wall", *map(str, files)]
         result = subprocess.run(command, env=os.environ | self.environment, capture_output=True, text=True, check=False)
         return result.stdout + result.stderr if result.returncode else result.stderr
+
+
+def run_whole(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command that starts others, and return what all have said; if this is interrupted, none of them goes on."""
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, errors = process.communicate()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 @cache

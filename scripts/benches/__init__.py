@@ -6,6 +6,9 @@ keywords, if it has any, are numbers that `--set` changes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+
+from hw.params import Params, load_params
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +55,21 @@ class Sheet:
 class Result:
     """What a benchmark found, and on what input.
 
+    - `params`: of all that was measured, in order.
     - `sheets`, `plots`: what is shown beside the figures; plots are SVG, by name of file.
     """
 
     figures: list[Figure]
     input: str
     seed: int | None  # None: nothing was drawn
+    params: Sequence[Params] = ()
     sheets: Sequence[Sheet] = ()
     plots: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def params_hash(self) -> str:
+        """The hash of the parameters: of several, that of all their hashes; of none, that of DEFAULT."""
+        if not self.params:
+            return load_params().hash
+        first, *others = (params.hash for params in self.params)
+        return sha256(" ".join([first, *others]).encode()).hexdigest()[: len(first)] if others else first

@@ -114,7 +114,7 @@ def run(trace: str | None, *, turns: int = 20) -> Result:
     for name, profile in profiles.items():
         figures.append(Figure(name=f"{name}, profiled", value=1e6 * profile.total, unit="us"))
         figures += [Figure(name=f"{name}: {layer}", value=profile.share(layer), unit="%") for layer in LAYERS]
-    return Result(figures=figures, input="specification, blocks of 4 KiB, all keys hit", seed=0)
+    return Result(figures=figures, input="specification, blocks of 4 KiB, all keys hit", seed=0, params=[PARAMS])
 
 
 def calls_per_key(transport: Transport) -> float:

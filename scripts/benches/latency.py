@@ -47,6 +47,10 @@ class Load(NamedTuple):
     formula: float
 
 
+LEAST = 100
+"""Of `reads`."""
+
+
 def run(trace: str | None, *, reads: int = 300, seed: int = 0) -> Result:
     """Measures a compiled slice of four ports and channels, with memory of a fixed latency, at its links.
 
@@ -58,6 +62,8 @@ def run(trace: str | None, *, reads: int = 300, seed: int = 0) -> Result:
     """
     if trace is not None:
         raise InputError(f"--trace {trace}: benchmark latency takes no trace")
+    if reads < LEAST:
+        raise InputError(f"--set reads={reads}: expected {LEAST} or more, for there to be something to measure")
     params = load_params(None, GEOMETRY)
     added = {latency: _unloaded(params, latency) for latency in LATENCIES}
     visible, answered = _visible(params, seed)
@@ -75,6 +81,7 @@ def run(trace: str | None, *, reads: int = 300, seed: int = 0) -> Result:
         ],
         input=f"{params.tables.ports} ports, {params.memory.channels} channels, {reads} READs a port and load",
         seed=seed,
+        params=[params],
         sheets=[_sheet(loads)],
         plots={"latency.svg": draw(lambda axes: _plot(axes, loads), label="Latency of READs by load")},
     )

@@ -24,6 +24,9 @@ READS = 4
 STEP, WARMING = 100, 20
 """Cycles of a call, and calls before anything is counted."""
 
+LEAST = 1_000
+"""Of `cycles`."""
+
 
 def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
     """Measures a compiled node of two of the smallest slices behind the same ports, at its links.
@@ -34,12 +37,15 @@ def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
     """
     if trace is not None:
         raise InputError(f"--trace {trace}: benchmark node takes no trace")
+    if cycles < LEAST:
+        raise InputError(f"--set cycles={cycles}: expected {LEAST} or more, for there to be something to measure")
     params = small_node()
     return Result(
         figures=figures(cycles=cycles, seed=seed),
         input=f"{params.node.slices} slices, channels of each {params.memory.channels}, ports {params.tables.ports},"
         f" beats of {params.memory.beat_bytes} bytes, memory {LATENCY} cycles late, {cycles:,} cycles each",
         seed=seed,
+        params=[params],
     )
 
 

@@ -63,6 +63,7 @@ def run(trace: str | None, *, turns: int = 500, moves: int = 100, commands: int 
         ],
         input="TINY, reads and writes of 4 KiB",
         seed=0,
+        params=[TINY, BRIEF],
     )
 
 

@@ -76,6 +76,7 @@ def test_a_thread_that_is_alone_gives_way_to_nobody(
 def test_bench_driver_tells_shares_and_calls(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "driver", "--json", "--set", "turns=1"]) == 0
     report = json.loads(capsys.readouterr().out)
+    assert report["params_hash"] == PARAMS.hash
     asked = [figure for figure in report["figures"] if figure["target"] is not None]
     assert [(figure["value"], figure["ok"]) for figure in asked] == [(0, True)] * 2
     for name in ("lookup of 1 key", "lookup of 100 keys", "lookup of 1,000 keys", "put", "get"):

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from hw.params import KvnodeError
+from hw.tb.verilator import run_whole
 from pymodel.spec.check.violation import InvariantViolation
 from pymodel.spec.internal import IllegalOperation
 from scripts import cli
@@ -55,6 +56,45 @@ def test_bad_input_says_what_was_expected(capsys: pytest.CaptureFixture[str], tm
     assert "Missing option" in fails(capsys, "emit")
     assert "'crc32d' is not" in fails(capsys, "emit", "crc32d", "-o", str(tmp_path))
     assert "expected a power of two" in fails(capsys, "emit", "-o", str(tmp_path), "--set", "memory.beat_bytes=17")
+
+
+@pytest.mark.parametrize(("signal", "status", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_half_an_elaboration_ends_in_one_line(signal: str, status: int, word: str, tmp_path: Path) -> None:
+    script = (
+        "import os, signal; from scripts import cli; from hw.rtl.node.data.read_lane import ReadLane\n"
+        f"ReadLane.elaborate = lambda *_: os.kill(os.getpid(), signal.{signal})\n"
+        "cli.main()"
+    )
+    command = [sys.executable, "-c", script, "emit", "data", "--set", "preset=TINY", "-o", str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (status, "", f"kvnode: {word}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_goes_on_that_an_interrupted_build_has_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    script = f"sleep 1000 & echo $! > {started}; kill -INT {os.getpid()}; wait"
+    with pytest.raises(KeyboardInterrupt):
+        run_whole(["sh", "-c", script], os.environ)
+    state = Path(f"/proc/{int(started.read_text())}/stat")
+    while state.exists() and state.read_text().split()[2] != "Z":
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "expected"),
+    [
+        ("stream", "cycles=0", "--set cycles: expected 1 or more"),
+        ("stream", "cycles=999", "--set cycles=999: expected 1000 or more"),
+        ("node", "cycles=1", "--set cycles=1: expected 1000 or more"),
+        ("latency", "reads=99", "--set reads=99: expected 100 or more"),
+        ("latency", f"seed={'9' * 5000}", "--set seed: expected 0 or more, of 18 digits at most"),
+    ],
+)
+def test_a_benchmark_has_something_to_measure(
+    capsys: pytest.CaptureFixture[str], name: str, setting: str, expected: str
+) -> None:
+    assert expected in fails(capsys, "bench", name, "--set", setting)
 
 
 def test_emit_writes_verilog_and_map(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_equal_requests_give_equal_commands() -> None:
 def remembered(dram: Dram, seed: int, sources: Path = HERE) -> int:
     """How often a channel that has come to rest does not do the same, in the same clocks, as one that was not used."""
     channel = MemoryChannel(dram=dram, controller=Controller(close=40, batch=64, patience=20))
-    begin = 4 * channel.rest(16, SEGMENT, 128)
+    begin = 4 * replace(channel, dram=replace(dram, refresh="all")).rest(16, SEGMENT, 128)
     later = [each._replace(at=begin) for each in traffic(dram, seed, count=30)]
     ends = []
     for count in (0, 1, 3, 16):
@@ -228,6 +228,18 @@ def test_what_is_no_channel_is_refused() -> None:
         replace(HBM2, row_bytes=64, access_bytes=128)
     with pytest.raises(ParameterError, match=r"rfc_bank above 0"):
         replace(DRAMS["DDR5-4800"], refresh="bank")
+    with pytest.raises(ParameterError, match=r"dram\.refi = 800: expected twice dram\.rfc or more, 832"):
+        replace(HBM3, refi=800)
+    with pytest.raises(ParameterError, match=r"dram\.refi = 600: expected twice dram\.rfc_bank or more, 640"):
+        replace(BANK_BY_BANK, refi=600)
+    with pytest.raises(
+        ParameterError, match=r"dram\.cwl = 22: expected dram\.cl \+ dram\.bl \+ dram\.gap \(18\) or less"
+    ):
+        replace(HBM2, cwl=22)
+    with pytest.raises(ParameterError, match=r"controller\.close = 0"):
+        MemoryChannel(dram=HBM2).rest(1, SEGMENT, 128)
+    with pytest.raises(ParameterError, match=r"dram\.refresh = 'bank': expected 'all'"):
+        MemoryChannel(dram=BANK_BY_BANK, controller=Controller(close=40)).rest(1, SEGMENT, 128)
     with pytest.raises(ParameterError, match=r"controller\.high = 8"):
         Controller(low=8, high=8)
     with pytest.raises(ParameterError, match=r"each of group, bank, row, column once"):

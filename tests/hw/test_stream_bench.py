@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import google_crc32c
 import pytest
 
-from hw.params import InputError, KvnodeError
+from hw.params import InputError, KvnodeError, load_params
 from hw.params import commands as c
 from hw.params.dram import DRAMS, HBM3, MemoryChannel
 from hw.params.protocol import Handle, RingId
@@ -19,7 +19,8 @@ from hw.rtl.fabric import Channel
 from hw.tb.harness import Memory
 from hw.tb.harness.dram import Request, request
 from hw.tb.slice.software import Reply, Software
-from scripts.benches.stream import alone, covered, dram, ideal, mixed, rates, readers, run
+from scripts.benches import Result
+from scripts.benches.stream import GEOMETRIES, alone, covered, dram, ideal, mixed, rates, readers, run
 from scripts.benches.stream.rates import Counts, Measured, measure
 from scripts.benches.stream.readers import Part, Readers, segments_at_random
 from scripts.benches.stream.slices import Block, Geometry, Slice
@@ -143,13 +144,25 @@ def test_a_stream_alone_gets_what_a_stream_gets() -> None:
     assert wanted == pytest.approx(0.92, abs=0.01)
 
 
+def test_a_result_has_the_hash_of_what_was_measured() -> None:
+    one, other = (geometry.params() for geometry in GEOMETRIES[:2])
+    none, single, both, swapped = (
+        Result(figures=[], input="", seed=0, params=params).params_hash
+        for params in ([], [one], [one, other], [other, one])
+    )
+    assert (none, single) == (load_params().hash, one.hash)
+    assert len({none, single, both, swapped}) == 4 and len(both) == len(single)
+
+
 def test_figures_miss_their_targets() -> None:
     """By the worst of what was measured."""
     name = Geometry(4, 4, frames=(40 << 20,)).name(0)
     assert name == "4 x 4, frames of 40,960 KiB"
-    good = ideal.Reads(name, [1.0, 0.99, 1.0], [0.97, 1.0, 1.0])
-    bad = ideal.Reads(name, [1.0, 1.0, 0.98], [0.96, 1.0, 1.0])
+    good = ideal.Reads(name, 1.0, [1.0, 0.99, 1.0], [0.97, 1.0, 1.0])
+    bad = ideal.Reads(name, 1.0, [1.0, 1.0, 0.98], [0.96, 1.0, 1.0])
     assert [figure.ok for figure in ideal.figures([good, bad])] == [True, True, False, False]
+    narrow = ideal.Reads(name, 64 / 65, [0.9, 0.9, 0.9], [0.98, 0.98, 0.98])
+    assert [(figure.ok, figure.limit) for figure in ideal.figures([narrow])] == [(None, 64 / 65), (True, 1.0)]
     rows = [mixed.Mixed(name, 100, 0.96, 0.9, 0.3, 250), mixed.Mixed("other", 100, 0.94, 0.9, 0.2, 250)]
     assert [figure.ok for figure in mixed.figures(rows)] == [True, True, False, False]
     kinds = product(DRAMS, dram.TRAFFIC)

@@ -45,8 +45,9 @@ def test_a_file_that_is_no_toml_is_named(config: Path, content: bytes) -> None:
     assert refusal(config).startswith(f"{config}: not a TOML parameter file (")
 
 
-def test_a_number_that_python_does_not_read_is_no_toml_either(config: Path) -> None:
-    config.write_text("[cam]\nbanks = 1" + 5000 * "0", encoding="utf-8")
+@pytest.mark.parametrize("value", ["1" + 5000 * "0", "0x" + 5000 * "f", 3000 * "[" + 3000 * "]"])
+def test_what_python_does_not_read_or_show_is_no_toml_either(config: Path, value: str) -> None:
+    config.write_text(f"[cam]\nbanks = {value}", encoding="utf-8")
     assert refusal(config).startswith(f"{config}: not a TOML parameter file (")
 
 

@@ -117,7 +117,7 @@ def test_a_termination_leaves_no_temporary_file(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", script, "trace", "generate", "-o", "t"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=ENVIRONMENT)
-    assert (result.returncode, result.stdout, result.stderr) == (128 + 15, "", "")
+    assert (result.returncode, result.stdout, result.stderr) == (128 + 15, "", "kvnode: terminated\n")
     assert os.listdir(tmp_path) == []
 
 

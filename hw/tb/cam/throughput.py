@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hw.rtl.emit import Emission, emit
 from hw.rtl.layouts import CamOp
 from hw.rtl.node.cam import Cam
 from hw.tb.objcache import objcache_environment
-from hw.tb.verilator import BUILD, find_verilator
+from hw.tb.verilator import BUILD, find_verilator, run_whole
 
 HARNESS = Path(__file__).with_suffix(".cpp")
 
@@ -67,7 +66,7 @@ def measure(params: Params, *, lookups: int, stored: int, seed: int, replacement
 
 
 def _run(command: list[str], environment: Any) -> str:
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    result = run_whole(command, environment)
     if result.returncode:
         raise KvnodeError(f"{command[0]} failed: {' '.join((result.stdout + result.stderr).split()[-60:])}")
     return result.stdout

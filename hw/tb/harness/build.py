@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,7 +23,7 @@ from hw.rtl.fabric import Channel
 from hw.rtl.fabric.layouts import NOTE, from_node_buffers, to_node_buffers
 from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD, COMPILED, find_verilator
+from hw.tb.verilator import BUILD, COMPILED, find_verilator, run_whole
 
 HERE = Path(__file__).resolve().parent
 HW = HERE.parent.parent
@@ -47,7 +46,9 @@ def emit_top(top: Callable[[Params], wiring.Component], name: str, params: Param
     verilog, ports = directory / f"{name}.v", directory / f"{name}.json"
     with locked(directory):
         if not ports.exists():
-            emit(top(params), name).write(directory)
+            emit(top(params), name).write(aside := directory / "aside")
+            for file in (verilog, ports):  # the last one says that all are whole
+                (aside / file.name).rename(file)
         return Emission(name=name, verilog=verilog.read_text(), ports=json.loads(ports.read_text())["ports"])
 
 
@@ -89,7 +90,7 @@ def build_library(params: Params, emission: Emission, *, waves: bool) -> Path:
                 *("-CFLAGS", f"-I{HERE}", str(source), *map(str, sources)),  # it is compiled in the directory
             ]
             environment = os.environ | verilator.environment | objcache_environment(BUILD / "objects")
-            result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            result = run_whole(command, environment)
             (directory / "build.log").write_text(result.stdout + result.stderr)
             if result.returncode:
                 errors = [line for line in result.stderr.splitlines() if not line.startswith("%Warning")][-40:]

@@ -68,6 +68,7 @@ def run(
         figures=figures,
         input=f"{POOL:,} frames, {lookups:,} lookups",
         seed=0,
+        params=[params],
         sheets=[sheet(found)] if found else [],
         plots={"area.svg": draw(lambda axes: plot(axes, found), label="LUTs by frames")} if found else {},
     )

@@ -10,7 +10,8 @@ from scripts.benches.stream.slices import LATENCIES, USUAL, Geometry, Slice
 from scripts.report.style import draw
 
 GEOMETRIES = (
-    *(Geometry(1, ports) for ports in (1, 2, 4)),
+    *(Geometry(1, ports) for ports in (1, 2)),
+    Geometry(1, 4, frames=(USUAL, 4 << 10)),
     Geometry(2, 1),
     Geometry(2, 2, frames=(USUAL, 4 << 10, 1 << 20, 40 << 20)),
     *(Geometry(4, ports) for ports in (1, 4)),
@@ -24,6 +25,9 @@ FILLED = tuple(each for each in GEOMETRIES if each.ports >= each.channels and ea
 
 COVERED = GEOMETRIES[0]
 """Where it is shown how much has to be in flight."""
+
+LEAST = 1_000
+"""Of `cycles`."""
 
 
 def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
@@ -41,6 +45,8 @@ def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
     """
     if trace is not None:
         raise InputError(f"--trace {trace}: benchmark stream takes no trace")
+    if cycles < LEAST:
+        raise InputError(f"--set cycles={cycles}: expected {LEAST} or more, for there to be something to measure")
     reads, shared, drams, knee = [], [], [], []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("slices", total=len(GEOMETRIES))
@@ -58,6 +64,7 @@ def run(trace: str | None, *, cycles: int = 6_000, seed: int = 0) -> Result:
         figures=[*ideal.figures(reads), *mixed.figures(shared), *dram.figures(drams)],
         input=f"memory {', '.join(map(str, LATENCIES))} cycles late, or DRAM; {cycles:,} cycles each",
         seed=seed,
+        params=[geometry.params() for geometry in GEOMETRIES],
         sheets=[ideal.sheet(reads), mixed.sheet(shared), dram.sheet(drams)],
         plots={"stream.svg": draw(lambda axes: covered.plot(axes, knee), label="READs by what is in flight")},
     )

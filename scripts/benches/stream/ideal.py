@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hw.rtl.fabric.layouts import RESPONSE_BYTES
 from hw.tb.harness import Memory
 from scripts.benches import Figure, Sheet
 from scripts.benches.stream.rates import measure
 from scripts.benches.stream.slices import LATENCIES, Slice
 
+TARGET = 0.99
+"""Of the peak, for all ports together."""
+
 
 class Reads(NamedTuple):
-    """Of what channels and ports carry, by latency: what all ports get together, and one alone."""
+    """Of what channels and ports carry, by latency: what all ports get together, and one alone.
+
+    - `limit`: of the first: what links carry beside the answers of the READs.
+    """
 
     name: str
+    limit: float
     together: list[float]
     alone: list[float]
 
@@ -24,21 +32,33 @@ def reads(slice_: Slice, cycles: int) -> Reads:
         counts = measure(slice_, Memory(latency=latency), cycles, ports=range(ports)).counts
         return counts.came / counts.cycles / slice_.peak(ports)
 
-    ports = slice_.params.tables.ports
+    params = slice_.params
+    ports, beats = params.tables.ports, params.segments(slice_.length) * params.segment_beats
+    carried = ports * beats / (beats + params.flits(RESPONSE_BYTES)) / slice_.peak(ports)
     together = [rate(ports, latency) for latency in LATENCIES]
-    return Reads(slice_.name, together, together if ports == 1 else [rate(1, each) for each in LATENCIES])
+    return Reads(
+        slice_.name, min(1.0, carried), together, together if ports == 1 else [rate(1, each) for each in LATENCIES]
+    )
 
 
 def figures(found: Sequence[Reads]) -> list[Figure]:
-    """What is asked of each geometry, at the latency at which it gives least."""
+    """What is asked of each geometry, at the latency at which it gives least: of all ports together, if their links
+    carry it."""
     return [
         figure
         for each in found
         for figure in (
-            Figure.at_least(f"reads, {each.name}", min(each.together), "of peak", target=0.99, limit=1.0),
+            _together(each),
             Figure.at_least(f"one port, {each.name}", min(each.alone), "of peak", target=0.97, limit=1.0),
         )
     ]
+
+
+def _together(found: Reads) -> Figure:
+    name, rate = f"reads, {found.name}", min(found.together)
+    if found.limit < TARGET:
+        return Figure(name=name, value=rate, unit="of peak", limit=found.limit)
+    return Figure.at_least(name, rate, "of peak", target=TARGET, limit=found.limit)
 
 
 def sheet(found: Sequence[Reads]) -> Sheet:
