@@ -2,17 +2,22 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 from amaranth.sim import SimulatorContext
 
 from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
 from hw.params.rota import RotaParams
-from hw.rtl.node import dispatch
+from hw.rtl.node import dispatch, rota
 from hw.rtl.node.data import read_lane, write_lane
+from hw.rtl.node.data.turns import READS, WRITES, Turns
 from hw.rtl.node.layouts import Kind
 from hw.rtl.node.rota import Rota
 from hw.tb.mutate import mutate
@@ -205,7 +210,50 @@ def operations(seed: int) -> Seen:
     return seen
 
 
-WATCHES: dict[str, Callable[[int], Seen]] = {"reads": reads, "writes": writes, "operations": operations}
+class Batches(wiring.Component):
+    """The `Turns` of a channel, with batches of four, as a data path has them."""
+
+    def __init__(self) -> None:
+        self._params = replace(PARAMS, memory=replace(PARAMS.memory, turn_bursts=4))
+        super().__init__(rota.rota_member(self._params) | {"reads": In(READS), "writes": In(WRITES)})
+
+    def elaborate(self, platform: object) -> Module:
+        m, inner = Module(), Turns(self._params)
+        m.submodules.turns = rota.Turn(self._params, self).anew(inner)
+        wiring.connect(m, wiring.flipped(self.reads), inner.reads)
+        wiring.connect(m, wiring.flipped(self.writes), inner.writes)
+        return m
+
+
+def batches(seed: int) -> Seen:
+    """What a channel may let out while reads and writes of the watched ports wait, and no turn but theirs goes on."""
+    dut, seen, random = Batches(), [], Random(seed)
+
+    async def bench(ctx: SimulatorContext, _: Restart) -> None:
+        for cycle in range(CYCLES):
+            now = turn(cycle)
+            ctx.set(dut.rota, now)
+            mine = now["share"] == 1
+            for side in dut.reads, dut.writes:
+                ctx.set(side.waits, now["memory"] and (mine or bool(seed and random.getrandbits(1))))
+            ctx.set(dut.reads.busy, ctx.get(dut.reads.waits))
+            ctx.set(dut.writes.presses, ctx.get(dut.writes.waits))
+            for side in dut.reads, dut.writes:
+                ctx.set(side.begins, ctx.get(side.waits) & ctx.get(side.may))
+            if mine:
+                seen.append((cycle, ctx.get(dut.reads.may), ctx.get(dut.writes.may)))
+            await ctx.tick()
+
+    simulate(dut, bench)
+    return seen
+
+
+WATCHES: dict[str, Callable[[int], Seen]] = {
+    "reads": reads,
+    "writes": writes,
+    "batches": batches,
+    "operations": operations,
+}
 
 
 @cache
@@ -240,6 +288,7 @@ MUTANTS: dict[str, tuple[str, Any, str, str, str]] = {
     ),
     "writes remember": ("writes", write_lane, "WriteLane", *ANEW),
     "writes of others press": ("writes", write_lane, "WriteLane", "rota.counted(bank.waiting, i)", "bank.waiting"),
+    "batches go on": ("batches", rota, "Turn", "ResetInserter(self.now.ends)(component)", "component"),
     "commands in all turns": ("operations", dispatch, "Dispatch", "turn.only(each.valid, i)\n", "each.valid\n"),
     "commands that do not end": (
         "operations",

@@ -10,7 +10,7 @@ from hw.rtl.emit import emit
 from hw.rtl.node import dispatch, fences, parking, rota
 from hw.rtl.node import slice as slice_
 from hw.rtl.node.core import internal, tables
-from hw.rtl.node.data import data_path, read_lane, read_path, write_lane, write_path
+from hw.rtl.node.data import read_lane, read_path, write_lane, write_path
 from hw.rtl.node.slice import Slice
 from hw.tb.mutate import mutate
 from hw.tb.slice.diary import KINDS
@@ -71,7 +71,6 @@ MUTANTS: dict[str, tuple[Any, str, Any, str, str]] = {
         "each.valid\n",
     ),
     "no guard": (slice_, "Rota", rota.Rota, "left > times.guard", "left > 0"),
-    "batches go on": (data_path, "Turn", rota.Turn, "ResetInserter(self.now.ends)(component)", "component"),
     "hands of all": (
         internal,
         "_of_share",

@@ -6,10 +6,13 @@ import google_crc32c
 
 from hw.params import commands as c
 from hw.params.protocol import Handle, LookupMode, PinId, RingId, Status
-from hw.tb.slice.party import Asked, Moves, handle_of, pins_of, session_of
+from hw.tb.slice.party import Asked, Before, Moves, handle_of, pins_of, session_of
 
 WATCHED, OTHER = 1, 0
 """Ports, and partitions. The watched one has the turn behind the other's."""
+
+RINGS = 4
+"""Of a port."""
 
 
 def block(key: int, segments: int) -> bytes:
@@ -41,6 +44,16 @@ def diary() -> Moves:
     yield [*reads[:2], (far, c.Lookup(0, [3, 9, 1], LookupMode.RUN)), (far, c.Drop(0, 2))]
     yield 100
     yield [(near, c.Unpin(pin)) for pin in pins_of(found)]
+
+    # Reads and writes want memory at once, more of them than a turn has time for.
+    for keys in ((20, 21), (22, 23)):
+        moves: list[Asked] = [(ring, c.Read(handles[3], 0, 4)) for ring in (near, far, near, far)]
+        for key in keys:
+            data = block(key, 8)
+            (granted,) = yield [(near, c.Alloc(0, key, len(data), session))]
+            handle = handle_of(granted)
+            moves += [(near, c.Write(handle, 0, data)), (near, c.Seal(handle, len(data), crc(data)))]
+        yield [*moves, *((near, c.Drop(0, key)) for key in keys)]
 
     # READs of a block that is being written wait for it, one until it is done, one until its time is up.
     data = block(4, 2)
@@ -87,8 +100,8 @@ def diary() -> Moves:
     yield [(near, c.OpenSession()), (near, c.Lookup(0, [15, 14], LookupMode.BITMAP))]
 
 
-KINDS = ("read", "write", "lookup", "fill", "park", "session", "lose")
-"""What a load may be made of, besides nothing."""
+KINDS = ("read", "write", "lookup", "fill", "park", "session", "migrate", "lose")
+"""What a load may be made of, besides nothing. `migrate` and `lose` leave the most behind when their turn ends."""
 
 
 def load(seed: int) -> Moves:
@@ -97,49 +110,81 @@ def load(seed: int) -> Moves:
     if seed == 0:
         return
     kinds = [KINDS[seed - 1]] if seed <= len(KINDS) else random.sample(KINDS, random.randint(2, len(KINDS)))
-    near, far = RingId(OTHER, 0), RingId(OTHER, 1)
     yield random.randrange(3_000)
-    (opened,) = yield [(near, c.OpenSession())]
-    session = session_of(opened)
-    stored: list[tuple[Handle, int]] = []
-    for key in range(3):
-        data = block(key, 4)
-        (granted,) = yield [(near, c.Alloc(0, key, len(data), session))]
-        handle = handle_of(granted)
-        yield [(near, c.Write(handle, 0, data)), (near, c.Seal(handle, len(data), crc(data)))]
-        stored.append((handle, 4))
-    key, lost = 100, False
-    while True:
-        kind, rings = random.choice(kinds), [near] if lost else [near, far]
-        moves: list[Asked] = []
-        for _ in range(random.choice([1, 4, 8])):
-            ring = random.choice(rings)
-            handle, segments = random.choice(stored)
-            if kind == "read":
-                moves.append((ring, c.Read(handle, 0, segments)))
-            elif kind == "lookup":
-                moves.append(
-                    (ring, c.Lookup(0, random.choices(range(8), k=4), LookupMode.BITMAP, pin=random.random() < 0.3))
-                )
-            elif kind == "session":
-                moves.append((ring, random.choice([c.OpenSession(), c.Migrate(session), c.Unpin(PinId(0, 0))])))
-        if kind == "lose" and not lost:
-            lost = True
-            yield [(far, c.OpenSession()), (far, c.Lookup(0, [0, 1, 2], LookupMode.BITMAP, pin=True))]
-            yield far
-            yield random.randrange(10_000)
-            continue
-        if kind in ("write", "fill", "park"):
-            key += 1
-            data = block(key, random.randint(1, 8))
-            (granted,) = yield [(near, c.Alloc(0, key, len(data), session))]
-            if granted.status is not Status.GRANTED:
-                yield [(near, c.Drop(0, random.randrange(100, key)))]
-                continue
+    yield from _Load(random).moves(kinds)
+
+
+class _Load:
+    """The other partition, with blocks that can be read, a session to write in and one that moves."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._near, *self._others = (RingId(OTHER, ring) for ring in range(RINGS))
+        self._moving_to = (self._near, self._others[-1])
+        self._stored: list[tuple[Handle, int]] = []
+        self._key = 100
+
+    def moves(self, kinds: list[str]) -> Moves:
+        """One of these kinds after the other, for ever."""
+        opened, also = yield [(self._near, c.OpenSession()), (self._near, c.OpenSession())]
+        self._session, self._moving = session_of(opened), session_of(also)
+        for key in range(3):
+            data = block(key, 4)
+            (granted,) = yield [(self._near, c.Alloc(0, key, len(data), self._session))]
             handle = handle_of(granted)
-            moves = [(near, c.Write(handle, 0, data)), (near, c.Seal(handle, len(data), crc(data)))]
-            if kind == "park":
-                moves.insert(0, (near, c.Read(handle, 0, 1, park=True)))
-            if kind != "fill":
-                moves.append((near, c.Drop(0, key)))
-        yield moves or random.randrange(1, 500)
+            yield [(self._near, c.Write(handle, 0, data)), (self._near, c.Seal(handle, len(data), crc(data)))]
+            self._stored.append((handle, 4))
+        while True:
+            kind = self._random.choice(kinds)
+            if kind in ("write", "fill", "park"):
+                yield from self._write(kind)
+            elif kind == "migrate" and self._others:
+                yield from self._migrate()
+            elif kind == "lose" and self._others:
+                yield from self._lose()
+            else:
+                count = self._random.choice([1, 4, 8])
+                yield list(filter(None, (self._ask(kind) for _ in range(count)))) or self._random.randrange(1, 500)
+
+    def _ask(self, kind: str) -> Asked | None:
+        """A command that needs no other, if the kind has any."""
+        random, ring = self._random, self._random.choice([self._near, *self._others])
+        if kind == "read":
+            handle, segments = random.choice(self._stored)
+            return ring, c.Read(handle, 0, segments)
+        if kind == "lookup":
+            return ring, c.Lookup(0, random.choices(range(8), k=4), LookupMode.BITMAP, pin=random.random() < 0.3)
+        if kind == "session":
+            return ring, random.choice([c.OpenSession(), c.Migrate(self._session), c.Unpin(PinId(0, 0))])
+        return None
+
+    def _write(self, kind: str) -> Moves:
+        """A block is stored; to `park`, a READ waits for it; to `fill`, it stays."""
+        self._key += 1
+        near, data = self._near, block(self._key, self._random.randint(1, 8))
+        (granted,) = yield [(near, c.Alloc(0, self._key, len(data), self._session))]
+        if granted.status is not Status.GRANTED:
+            yield [(near, c.Drop(0, self._random.randrange(100, self._key)))]
+            return
+        handle = handle_of(granted)
+        moves: list[Asked] = [(near, c.Write(handle, 0, data)), (near, c.Seal(handle, len(data), crc(data)))]
+        if kind == "park":
+            moves.insert(0, (near, c.Read(handle, 0, 1, park=True)))
+        if kind != "fill":
+            moves.append((near, c.Drop(0, self._key)))
+        yield moves
+
+    def _migrate(self) -> Moves:
+        """A session moves to the last ring, or back, at the end of a turn: what follows may be left for the next."""
+        yield Before(self._random.randrange(30, 130))
+        owner, target = self._moving_to
+        yield [(target, c.Migrate(self._moving)), (owner, c.AnswerFence(self._moving, 0))]
+        self._moving_to = target, owner
+
+    def _lose(self) -> Moves:
+        """A ring with a session and pins is lost at the end of a turn: taking them back is left for the next."""
+        lost = self._others.pop(0)
+        yield [(lost, c.OpenSession()), (lost, c.Lookup(0, [0, 1, 2], LookupMode.BITMAP, pin=True))]
+        yield self._random.randrange(10_000)
+        yield Before(self._random.randrange(30, 130))
+        yield lost

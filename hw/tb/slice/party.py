@@ -1,6 +1,7 @@
 """A requester at one port of a compiled slice that makes its moves, one after the other, and writes down what comes."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 from hw.params.commands import Command
 from hw.params.params import Params
@@ -15,9 +16,17 @@ Trace = list[tuple[int, int]]
 
 Asked = tuple[RingId, Command]
 
-Moves = Generator[Sequence[Asked] | int | RingId, list[Reply], None]
-"""What a party does: commands at once, of which it waits for all ends; so many cycles of nothing; the loss of a ring.
-It is sent the replies to the commands."""
+
+@dataclass(frozen=True)
+class Before:
+    """Nothing until so many cycles before the end of the turn that the port's partition has next, or has."""
+
+    cycles: int
+
+
+Moves = Generator[Sequence[Asked] | int | Before | RingId, list[Reply], None]
+"""What a party does: commands at once, of which it waits for all ends; so many cycles of nothing; nothing until its
+turn is about to end; the loss of a ring. It is sent the replies to the commands."""
 
 
 class Party(Software):
@@ -44,10 +53,18 @@ class Party(Software):
         self._begun, self._asked = True, []
         if isinstance(move, int):
             self._until = self.harness.cycle + move
+        elif isinstance(move, Before):
+            self._until = self.harness.cycle + self._left(move.cycles)
         elif isinstance(move, RingId):
             self._lose(move)
         else:
             self._asked = [self.send(ring, command) for ring, command in move]
+
+    def _left(self, before: int) -> int:
+        """The cycles until then; partition i has the ports that are i modulo the partitions."""
+        times, shares = self._params.times, self._params.shares
+        end = (self._port % shares + 1) * times.turn - before
+        return (end - self.harness.cycle) % times.period(shares)
 
     def _lose(self, ring: RingId) -> None:
         flits = Packets(self._params).loss(ring)

@@ -9,7 +9,7 @@ from hw.params.rota import RotaParams
 from hw.rtl.emit import Emission
 from hw.tb.harness import Harness, Memory
 from hw.tb.scoreboard import CheckError
-from hw.tb.slice.diary import OTHER, WATCHED, diary, load
+from hw.tb.slice.diary import OTHER, RINGS, WATCHED, diary, load
 from hw.tb.slice.party import Party, Trace
 from hw.tb.slice.software import STEP
 
@@ -27,7 +27,7 @@ PATIENCE = 3_000_000
 def watched_params(isolation: str = "strict") -> Params:
     """Two partitions with a port each, in front of one channel."""
     memory = MemoryParams(
-        segment_bytes=512, beat_bytes=16, channels=1, latency_cycles=8, waiting_reads=4, turn_bursts=1
+        segment_bytes=512, beat_bytes=16, channels=1, latency_cycles=8, waiting_reads=4, turn_bursts=2
     )
     bursts = 4  # two reads and two writes of a port
     guard = CHANNEL.rest(bursts, memory.segment_bytes, memory.beat_bytes) + bursts * 32 + LATENCY
@@ -38,10 +38,10 @@ def watched_params(isolation: str = "strict") -> Params:
         pools=(PoolParams(frame_bytes=4096, frames=6), PoolParams(frame_bytes=4096, frames=6)),
         tables=TableParams(
             ports=2,
-            rings_per_port=2,
+            rings_per_port=RINGS,
             partitions=2,
             models=1,
-            sessions=8,
+            sessions=16,
             pins_per_ring=4,
             parked_reads=4,
             park_cycles=20_000,
