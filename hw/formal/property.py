@@ -63,7 +63,7 @@ class Property:
     """One claim about the hardware.
 
     - `name`: `group.claim`, as on the command line.
-    - `shows`: the invariant (design.md, section 3) or the rule that it is about, in words.
+    - `shows`: the invariant (docs/specification.md, invariants) or the rule that it is about, in words.
     - `design`: makes the component to prove. All its members are inputs, and all inputs are free, reset too: before the
       first reset every register and memory holds anything; claims and covers count from the cycle after it.
     - `method`: how it is proved.

@@ -26,7 +26,7 @@ HOMES = ("root", "key")
 """What decides the slice of a block: the first key of its chain, or its own."""
 
 COVER = 1.25
-"""Bytes in flight per latency times bandwidth, as in the targets of design.md."""
+"""Bytes in flight per latency times bandwidth: a quarter more than just covers it."""
 
 
 @dataclass(frozen=True, kw_only=True)

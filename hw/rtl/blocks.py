@@ -51,11 +51,16 @@ def _ports(params: Params) -> int:
     return params.tables.ports
 
 
+def _fans(params: Params) -> int:
+    return params.tables.ports if params.node.slices > 1 else 0
+
+
 PARTS: dict[str, Part] = {
-    "fan": Part(Fan, _ports),
+    "fan": Part(Fan, _fans),
     "read_lane": Part(ReadLane, _channels),
     "write_lane": Part(WriteLane, _channels),
     "read_port": Part(ReadPort, _ports),
     "write_port": Part(WritePort, _ports),
 }
-"""What the data path is made of: so much of it is for a channel, and so much for a port; and the fans of a node."""
+"""What the data path is made of: so much of it is for a channel, and so much for a port; and the fans of a node of
+several slices."""

@@ -2,7 +2,8 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from scripts.replay.plots import legend, logarithmic
 from scripts.replay.timing import Timing, utilisation
@@ -28,15 +29,24 @@ def latencies(axes: Axes, timing: Timing) -> None:
 
 
 def channels(axes: Axes, timing: Timing) -> None:
-    """The use of each memory channel, over time."""
+    """The use of each memory channel, over time: a row a channel, which lets the page through where it is idle."""
     edges, use = utilisation(timing.samples, _POINTS)
-    colors = list(COLORS.values())
-    for channel, values in enumerate(use):
-        axes.stairs(values, edges, color=colors[channel % len(colors)], lw=1, alpha=0.8, label=f"channel {channel}")
+    shades = LinearSegmentedColormap.from_list("use", [to_rgba(COLORS["blue"], alpha) for alpha in (0, 1)])
+    axes.grid(visible=False)
+    image = axes.imshow(
+        use,
+        shades,
+        aspect="auto",
+        interpolation="nearest",
+        origin="lower",
+        extent=(edges[0], edges[-1], -0.5, len(use) - 0.5),
+        vmin=0,
+        vmax=max(use.max(), 0.01),
+    )
     _over_time(axes, edges)
-    axes.set(ylabel="beats per cycle")
-    if len(use) <= len(colors):
-        legend(axes)
+    axes.set(ylabel="memory channel", ylim=(-0.5, len(use) - 0.5))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.figure.colorbar(image, ax=axes, label="beats per cycle")
 
 
 def in_flight(axes: Axes, timing: Timing) -> None:

@@ -111,8 +111,8 @@ def _plots_over_time(timing: Timing) -> dict[str, Plot]:
         ),
         "channels": (
             "Use of the memory channels",
-            "Beats read and written, per cycle; each way can move one. One channel above the others says that blocks"
-            " are striped badly.",
+            "Beats read and written, per cycle; each way can move one. A row that is fuller than the others says that"
+            " blocks are striped badly.",
             clockplots.channels,
         ),
         "in_flight": (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hw.params import ParameterError
+from hw.params import InputError, ParameterError
 from hw.params.dram import DRAMS, HBM2, HBM3, MAPS, Controller, Dram, MemoryChannel, Place
 from hw.tb.harness.build import HERE
 from hw.tb.harness.dram import Kind, Request, Run, request
@@ -246,6 +246,31 @@ def test_what_is_no_channel_is_refused() -> None:
         MemoryChannel(dram=HBM2, map=("row", "column", "bank"))
     with pytest.raises(ParameterError, match=r"memory\.beat_bytes = 16: expected a multiple of 64"):
         replace(HBM2, access_bytes=64, bl=1).clocks_per_cycle(16)
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ([], "no requests, expected one at least"),
+        ([Request(0, 64), Request(64, 0)], r"request 1: .*bytes=0.*expected 1 byte or more"),
+        ([Request(-64, 64)], r"request 0: .*address=-64"),
+        ([Request(0, 64, at=-1)], r"request 0: .*at=-1"),
+    ],
+)
+def test_requests_for_nothing_are_refused(requests: list[Request], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        request(MemoryChannel(dram=HBM2), requests)
+    with pytest.raises(InputError, match="outstanding = 0, expected 1 or more"):
+        request(MemoryChannel(dram=HBM2), [Request(0, 64)], outstanding=0)
+
+
+def test_all_commands_are_recorded_however_many_there_are() -> None:
+    """Refreshes of a channel that nobody asks for anything are most of them."""
+    requests = [Request(0, 64), Request(0, 64, at=3000 * HBM2.refi)]
+    run = request(MemoryChannel(dram=HBM2), requests, record=True)
+    refreshed = int((run.commands["kind"] == Kind.REFRESH_ALL).sum())
+    assert refreshed == run.statistics.refreshes > 2_900
+    assert faults(MemoryChannel(dram=HBM2), requests, run) == []
 
 
 def test_an_address_has_one_place_and_a_cycle_its_clocks() -> None:

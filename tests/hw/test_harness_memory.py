@@ -110,6 +110,27 @@ def test_a_channel_is_never_shared() -> None:
         Memory(shared=True, channel=MemoryChannel(dram=HBM2))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("latency", -1, "expected 0 to"), ("latency", 1 << 32, "expected 0 to"), ("jitter", -1, "expected 0 to"),
+        ("outstanding", 0, "expected 1 to"), ("batch", 0, "expected 1 to"), ("turnaround", -1, "expected 0 to"),
+        ("turnaround", 8, "not shared, expected 0"), ("address_willing", -0.1, "a probability"),
+        ("data_willing", 1.5, "a probability"), ("answer_willing", float("nan"), "a probability"),
+    ],
+)  # fmt: skip
+def test_what_is_no_memory_is_refused(name: str, value: float, expected: str) -> None:
+    with pytest.raises(InputError, match=rf"memory with {name} = {value}.*{expected}"):
+        Memory(**{name: value})
+
+
+def test_a_manager_without_anything_to_ask_for_is_refused() -> None:
+    with pytest.raises(InputError, match="no requests, expected one at least"):
+        manage(Memory(), [])
+    with pytest.raises(InputError, match="outstanding = 0, expected 1 or more"):
+        manage(Memory(), mix(1, 0.0), outstanding=0)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("file", "good", "bad"),

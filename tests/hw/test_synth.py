@@ -8,7 +8,8 @@ from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.params import TINY, KvnodeError
+from hw.params import TINY, KvnodeError, load_params
+from hw.rtl.blocks import PARTS
 from hw.rtl.sram import LARGEST_INFERRED, Sram
 from hw.synth import FAMILIES, Report, synthesise
 from hw.synth.depth import longest_path
@@ -159,6 +160,11 @@ def test_what_a_lut_ram_stores_does_not_pass_it() -> None:
 def test_a_loop_is_an_error() -> None:
     with pytest.raises(KvnodeError, match="combinational loop through"):
         longest_path(netlist(lut([1, 4], 3), lut([3, 2], 4)), frozenset(), {})
+
+
+def test_a_node_of_one_slice_has_no_fan() -> None:
+    assert PARTS["fan"].number(TINY) == 0
+    assert PARTS["fan"].number(load_params(None, ["preset=TINY", "node.slices=2"])) == TINY.tables.ports
 
 
 def test_command_prints_a_table_and_json(

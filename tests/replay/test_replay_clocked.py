@@ -6,15 +6,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import Result
+from matplotlib.figure import Figure
 
 from hw.params.commands import Completion, Read, Write
 from hw.params.params import Params
 from hw.params.protocol import Opcode, RingId, Status
 from hw.params.statistics import STATISTICS
 from hw.tb.mutate import mutate
-from scripts.replay import backends, timeline
+from scripts.replay import backends, clockplots, timeline
 from scripts.replay.backends import Waves
 from scripts.replay.tally import History
 from scripts.replay.timing import Sample, Span, Timing, Visit, utilisation
@@ -191,6 +193,14 @@ def test_utilisation_is_beats_per_cycle() -> None:
     edges, use = utilisation([Sample(0, (0, 0), 1), Sample(10, (10, 0), 1), Sample(20, (10, 5), 1)], 2)
     assert edges.tolist() == [0, 10, 20]
     assert use.tolist() == [[1, 0], [0, 0.5]]
+
+
+def test_each_channel_has_a_row_of_the_plot_to_itself() -> None:
+    axes = Figure().add_subplot()
+    clockplots.channels(axes, timing := timed())
+    _, use = utilisation(timing.samples, 300)
+    assert len(use) == 2 and use[0].tolist() != use[1].tolist()
+    assert np.array_equal(axes.images[0].get_array(), use)
 
 
 def events_of(text: str) -> list[dict[str, Any]]:

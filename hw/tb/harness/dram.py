@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hw.params import InputError
 from hw.params.dram import MemoryChannel
 from hw.tb.harness.build import HERE
 from hw.tb.harness.models import load_models
@@ -112,8 +113,15 @@ def settings(channel: MemoryChannel, beat_bytes: int) -> Settings:
     return Settings(**values, refresh_banks=dram.refresh == "bank")
 
 
-def bursts(requests: Sequence[Request]) -> np.ndarray:
-    """Return `DramRequest`s of the models, one a row."""
+def bursts(requests: Sequence[Request], outstanding: int) -> np.ndarray:
+    """Return `DramRequest`s of the models, one a row. Raises InputError where nothing can be asked for."""
+    if not requests:
+        raise InputError("no requests, expected one at least")
+    if outstanding < 1:
+        raise InputError(f"outstanding = {outstanding}, expected 1 or more")
+    for number, each in enumerate(requests):
+        if each.bytes < 1 or each.address < 0 or each.at < 0:
+            raise InputError(f"request {number}: {each}, expected 1 byte or more, and an address and a clock from 0")
     return np.array([(r.address, r.bytes, r.write, r.at) for r in requests], dtype="u8")
 
 
@@ -127,22 +135,30 @@ def request(
 ) -> Run:
     """Give bursts to a channel in their order, always `outstanding` of them at a time, and tell what came of it.
 
-    `record`: with all commands. `sources`: the directory of the models, if they are not these.
+    `record`: with all commands. `sources`: the directory of the models, if they are not these. Raises InputError for no
+    requests, for one that asks for nothing, and for none outstanding.
     """
-    asked = bursts(requests)
+    asked = bursts(requests, outstanding)
     ends = np.zeros(len(requests), dtype="u8")
     accesses = int(np.sum(asked[:, 1])) // channel.dram.access_bytes + 2 * len(requests)
-    commands = np.zeros(4 * accesses + 1000 if record else 0, dtype=COMMAND)
     counts = CDramStatistics()
     run = load_models("requester.cpp", sources=sources).dram_request
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     run.argtypes = (pointer, pointer, number, number, pointer, pointer, pointer, number)
     run.restype = number
-    told = run(
-        ctypes.byref(settings(channel, 128)),
-        *(asked.ctypes.data, len(requests), outstanding, ends.ctypes.data, ctypes.byref(counts)),
-        *(commands.ctypes.data, len(commands)),
-    )
+
+    def recorded(room: int) -> tuple[np.ndarray, int]:
+        commands = np.zeros(room, dtype=COMMAND)
+        told = run(
+            ctypes.byref(settings(channel, 128)),
+            *(asked.ctypes.data, len(requests), outstanding, ends.ctypes.data, ctypes.byref(counts)),
+            *(commands.ctypes.data, room),
+        )
+        return commands, told
+
+    commands, told = recorded(4 * accesses + 1000 if record else 0)
+    if told > len(commands):  # refreshes while nothing is asked for; equal requests give equal commands
+        commands, told = recorded(told)
     statistics = counts.told()
     moved = (statistics.reads + statistics.writes) * channel.dram.bl
     return Run(moved / max(1, statistics.clocks), statistics, ends, commands[:told])

@@ -53,13 +53,13 @@ def manage(
     """Make requests of whole beats in their order, `outstanding` of them at a time, 256 at most.
 
     What is read is compared with what was written, unless nothing was. `sources`: as in `dram.request`. Raises
-    HarnessError if it is something else, or a rule of AXI4 is broken.
+    HarnessError if it is something else, or a rule of AXI4 is broken; InputError as `dram.request` does.
     """
     run = load_models("manager.cpp", ports=PORTS.format(beat_bytes=beat_bytes), sources=sources).manager_run
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     run.argtypes = (pointer, pointer, number, pointer, number, number, number, pointer, pointer)
     run.restype = ctypes.c_char_p
-    asked = bursts(requests)
+    asked = bursts(requests, outstanding)
     ends = np.zeros(len(requests), dtype="u8")
     result = _Result()
     channel = memory.channel and ctypes.byref(settings(memory.channel, beat_bytes))

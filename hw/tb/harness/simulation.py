@@ -25,6 +25,9 @@ PATIENCE = 1_000
 EVERY = (1 << 64) - 1
 """In place of a beat's number: all beats."""
 
+LONGEST = (1 << 31) - 1
+"""Most cycles, beats or bursts of a `Memory`."""
+
 STAMP_BYTES = 8
 """Bytes of the cycle, little-endian, before each flit received and each entry of the log."""
 
@@ -43,12 +46,14 @@ class Memory:
       `interleave`: with that, mix the beats of different reads.
     - `outstanding`: reads, and likewise writes, that a target takes before it has answered the first.
     - `address_willing`, `data_willing`, `answer_willing`: probability, each cycle, that addresses and write data are
-      taken, and that answers are given: the fraction of the bandwidth that there is.
+      taken, and that answers are given: the fraction of the bandwidth that there is. 0: never.
     - `shared`: reads and writes have one bus, which moves a beat a cycle, and none for `turnaround` cycles when it
       changes from one to the other: when the others wait and these do not, or have moved `batch` beats.
     - `channel`: what is behind each target, if not memory that is always as late; `latency` comes on top of what that
       takes. A write is answered once all of it has a place in the channel's queue. It has a bus of its own, so it is
       not `shared`, and stays while bursts are under way.
+
+    Raises InputError for what none of this is.
     """
 
     latency: int = 10
@@ -65,6 +70,15 @@ class Memory:
     channel: MemoryChannel | None = None
 
     def __post_init__(self) -> None:
+        least = {"latency": 0, "jitter": 0, "outstanding": 1, "turnaround": 0, "batch": 1}
+        for name, low in least.items():
+            if not low <= getattr(self, name) <= LONGEST:
+                raise InputError(f"memory with {name} = {getattr(self, name)}, expected {low} to {LONGEST:,}")
+        for name in ("address_willing", "data_willing", "answer_willing"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"memory with {name} = {getattr(self, name)}, expected a probability, 0 to 1")
+        if self.turnaround and not self.shared:
+            raise InputError(f"memory with turnaround = {self.turnaround} that is not shared, expected 0")
         if self.shared and self.channel is not None:
             raise InputError("memory that is shared and has a channel, expected one of them: a channel has one bus")
 
