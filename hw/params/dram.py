@@ -172,7 +172,9 @@ class MemoryChannel:
 
     def __post_init__(self) -> None:
         if sorted(self.map) != sorted(FIELDS):
-            raise ParameterError(f"address map {self.map}: expected each of {', '.join(FIELDS)} once")
+            raise ParameterError(
+                f"address map {self.map!r}: expected each of {', '.join(FIELDS)} once, as in MAPS ({', '.join(MAPS)})"
+            )
 
     def shift(self, field: str) -> int:
         """Return the lowest bit of a field in an address."""

@@ -61,7 +61,7 @@ REGISTERS = ExactCam(name="register CAM", entries=64, bits=96, luts=7_700, flip_
 """On ECP5; measured by `tests/hw/test_synth.py::test_register_cam`."""
 
 SLICED = ExactCam(name="BRAM-sliced CAM", entries=1_024, bits=64, luts=33_000, block_rams=399)
-"""On AMD; as published, design.md, section 10."""
+"""On AMD; as published."""
 
 EXACT = (REGISTERS, SLICED)
 
