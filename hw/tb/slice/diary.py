@@ -76,6 +76,8 @@ def diary() -> Moves:
     yield [(near, c.Write(handle, 0, data[:512]))]
     yield [(far, c.Migrate(session)), (near, c.AnswerFence(session, 100))]
     (opened,) = yield [(far, c.OpenSession())]
+    if opened.answers[0].slot is None:  # in a shared slice others may have them all
+        return
     moved = session_of(opened)
     (granted,) = yield [(far, c.Alloc(0, 7, 1024, moved))]
     yield [(far, c.Write(handle_of(granted), 0, bytes(1024))), (far, c.Read(handle_of(granted), 0, 2))]
