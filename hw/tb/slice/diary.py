@@ -25,7 +25,7 @@ def crc(data: bytes) -> int:
     return int(google_crc32c.value(data))
 
 
-def diary() -> Moves:
+def diary() -> Moves:  # noqa: PLR0915 (one story)
     """What the watched partition does: it stores, reads, pins, parks, moves sessions, fills its pool, loses a ring."""
     near, far = RingId(WATCHED, 0), RingId(WATCHED, 1)
     handles = {}
