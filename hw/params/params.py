@@ -25,6 +25,9 @@ ISOLATION = ("shared", "strict")
 HOMES = ("root", "key")
 """What decides the slice of a block: the first key of its chain, or its own."""
 
+LEAST_COMMANDS = 4
+"""Commands in flight that engines can work with: one of each, one of software, and two that software asks them for."""
+
 COVER = 1.25
 """Bytes in flight per latency times bandwidth: a quarter more than just covers it."""
 
@@ -113,6 +116,10 @@ class RequesterParams(Section):
     section: ClassVar[str] = "requester"
     commands: int = param(64, "commands in flight of a requester, over all its rings", low=2, high=256)
     write_segments: int = param(4, "segments of write data that are fetched ahead", low=2, high=64)
+    prefetches: int = param(
+        0, "prefetches under way of a requester, over all its rings; 0: it has none", low=0, high=16
+    )
+    slots: int = param(0, "blocks that its write-back buffer holds; 0: it has none", low=0, high=64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +268,12 @@ class Params:
             not link.silence_cycles or 0 < 2 * link.heartbeat_cycles <= link.silence_cycles,
             f"link.silence_cycles = {link.silence_cycles} with link.heartbeat_cycles = {link.heartbeat_cycles},"
             " expected at least two heartbeats in that time, or 0 for never",
+        )
+        requester = self.requester
+        require(
+            not (requester.prefetches or requester.slots) or requester.commands >= LEAST_COMMANDS,
+            f"requester.commands = {requester.commands} with requester.prefetches = {requester.prefetches} and"
+            f" requester.slots = {requester.slots}, expected {LEAST_COMMANDS} or more, or no engine",
         )
         sure = replay.guarantee / replay.partitions
         require(

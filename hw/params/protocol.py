@@ -98,6 +98,15 @@ class Opcode(IntEnum):
         return self >= Opcode.BIND
 
 
+class EngineOpcode(IntEnum):
+    """What a descriptor asks of an engine of the requester. A node knows none of them, and answers INVALID."""
+
+    PREFETCH = 64
+    CANCEL = 65
+    PUT = 80
+    FLUSH = 81
+
+
 class LookupMode(IntEnum):
     """RUN stops at the first key that is not HIT; BITMAP answers every key."""
 

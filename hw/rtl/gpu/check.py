@@ -7,13 +7,17 @@ from amaranth.utils import exact_log2
 from hw.params import Params
 from hw.params.protocol import Opcode, Status
 from hw.params.records import ALIGNMENT, PAGE_SHIFTS
+from hw.rtl.gpu.layouts import ENGINE_OPCODES, engine_owners
 
 
 def check(m: Module, params: Params, descriptor: data.View, context: data.View) -> None:
-    """Drive all of `context` (a `CONTEXT`) but its ring, by what `descriptor` (a `DESCRIPTOR`) says.
+    """Drive all of `context` but its ring and whose it is, by what `descriptor` says.
 
-    It is refused INVALID for addresses that are not aligned, a page size that there is none of, or too many keys;
-    else RANGE for a WRITE longer than the largest frame. All else is the node's to judge.
+    These are a `context_layout(params)` and a `DESCRIPTOR`.
+
+    It is refused INVALID for addresses that are not aligned, a page size that there is none of, too many keys, or an
+    engine that there is none of; else RANGE for a WRITE longer than the largest frame. All else is the node's to judge,
+    or the engine's.
     """
     segment_shift = exact_log2(params.memory.segment_bytes)
     largest = max(pool.frame_bytes for pool in params.pools)
@@ -32,11 +36,18 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
         ),
         loose.eq(descriptor.data[:strict].any()),
     ]
+    here = {opcode for owner in engine_owners(params) for opcode in ENGINE_OPCODES[owner]}
+    absent = {opcode for opcodes in ENGINE_OPCODES.values() for opcode in opcodes} - here
     with m.If(lookup):
         many = descriptor.count > params.tables.lookup_keys
         m.d.comb += invalid.eq(loose | descriptor.results[:strict].any() | many)
     with m.Elif(write | read):
         m.d.comb += invalid.eq(Mux(descriptor.flags.scattered, loose | page, descriptor.data[:segment_shift].any()))
+    if absent:
+        with m.Elif(descriptor.opcode.matches(*absent)):
+            m.d.comb += invalid.eq(1)
+    if here:
+        m.d.comb += context.task.eq(descriptor.opcode.matches(*here))
     m.d.comb += [
         context.tag.eq(descriptor.tag),
         context.lookup.eq(lookup),

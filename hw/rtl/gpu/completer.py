@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
-from hw.rtl.gpu.layouts import ADDRESS_BITS, COMPLETION, acknowledgement_layout, ended_layout, record_layout
+from hw.rtl.gpu.layouts import ADDRESS_BITS, COMPLETION, acknowledgement_layout, completed_layout, record_layout
 from hw.rtl.gpu.rings import EVENT
 
 
@@ -19,7 +19,7 @@ class Completer(wiring.Component):
 
     Interface
     ---------
-    done : In, stream of `ended_layout(params)`
+    done : In, stream of `completed_layout(params)`
         Commands that have ended.
     running : In, a bit a ring
     completing, completion, phase : as of `Rings`
@@ -59,7 +59,7 @@ class Completer(wiring.Component):
         acknowledgements = stream.Signature(acknowledgement_layout(params), always_ready=True)
         super().__init__(
             {
-                "done": In(stream.Signature(ended_layout(params))),
+                "done": In(stream.Signature(completed_layout(params))),
                 "running": In(params.tables.rings_per_port),
                 "completing": Out(EVENT),
                 "completion": In(ADDRESS_BITS),

@@ -9,12 +9,14 @@ from hw.params.protocol import ITEM_BITS, TAG_BITS, Status
 from hw.rtl.gpu.first import lowest
 from hw.rtl.gpu.layouts import (
     ASKED,
-    CONTEXT,
     OUTCOME,
+    Owner,
     acknowledgement_layout,
     answer_layout,
     context_bits,
+    context_layout,
     ended_layout,
+    engine_owners,
     place_layout,
     placed_layout,
 )
@@ -39,16 +41,18 @@ class Contexts(wiring.Component):
     ---------
     free : Out(1)
         A context is free: of a command that is allocated, the tag will be `next_tag`.
+    spare, crowded : Out(1)
+        At least two are free; engines have as many tasks as leave two contexts to others. Where there are engines.
     next_tag : Out
     allocate : In(1)
-    allocated : In, `CONTEXT`
-        A command begins; one that is `refused` has ended.
+    allocated : In, `context_layout(params)`
+        A command begins; one that is `refused` has ended, and a `task` is answered by an engine alone.
     sent, moved : In, streams of `acknowledgement_layout(params)`, always ready
         All of a command is on the link, `moved` with the data of a WRITE. `error`: memory refused some of it.
     answer_tag, answer_known, answered : In and Out
         The context of a tag, if its command is under way.
     answer_valid, answer : In, `answer_layout(params)`
-        The node has answered.
+        The node, or an engine, has answered.
     data_tag, data_known : In and Out
         Whether the data with this tag is of a READ under way.
     placing, placing_segment, place, first, room, known, mute : In and Out, the parts of `target_layout()`
@@ -59,14 +63,14 @@ class Contexts(wiring.Component):
     done : Out, stream of `ended_layout(params)`
         Commands that have ended.
     released : In, stream of `acknowledgement_layout(params)`, always ready
-        The completion of this context is in memory, was refused, or was not to be written.
+        The completion of this context is in memory, was refused, or was not to be written; or its engine knows.
     running : In, a bit a ring
     left, left_ring, result_failed, result_ring, completion_failed : Out
-        A context of ring `left_ring` becomes free; memory has refused a result of `result_ring`, or a completion of
-        `left_ring`.
+        A context of software's, of ring `left_ring`, becomes free; memory has refused a result of `result_ring`, or a
+        completion of `left_ring`.
     cutting, abandon : In(1)
         What has `ended` is the end of no READ; with `abandon`, what the node has not answered, or whose data is not all
-        issued, ends UNAVAILABLE.
+        issued, ends UNAVAILABLE, but no task.
     empty : Out(1)
         No command is under way.
 
@@ -99,9 +103,11 @@ class Contexts(wiring.Component):
         super().__init__(
             {
                 "free": Out(1),
+                "spare": Out(1),
+                "crowded": Out(1),
                 "next_tag": Out(TAG_BITS),
                 "allocate": In(1),
-                "allocated": In(CONTEXT),
+                "allocated": In(context_layout(params)),
                 "sent": acknowledgements,
                 "moved": acknowledgements,
                 "answer_tag": In(TAG_BITS),
@@ -169,7 +175,6 @@ class Contexts(wiring.Component):
             self.free.eq(~used.all()),
             self.empty.eq(~used.any()),
             self.next_tag.eq(Cat(now, uses[now])),
-            self.left.eq(self.released.valid),
             self.left_ring.eq(ring_of[released]),
             self.completion_failed.eq(self.released.valid & self.released.payload.error),
             self.result_failed.eq(self.recorded.valid & self.recorded.payload.error),
@@ -177,11 +182,12 @@ class Contexts(wiring.Component):
         ]
         with m.If(self.allocate):
             m.d.sync += ring_of[now].eq(self.allocated.ring)
-        with m.If(self.left):
+        with m.If(self.released.valid):
             m.d.sync += uses[released].eq(uses[released] + 1)
+        self._share(m, now, waits.task)
 
         # What does not change, and who looks at it.
-        m.submodules.rows = rows = memory.Memory(shape=CONTEXT, depth=commands, init=[])
+        m.submodules.rows = rows = memory.Memory(shape=context_layout(self._params), depth=commands, init=[])
         write = rows.write_port()
         by_answer, by_data, by_end = (rows.read_port(domain="comb") for _ in range(3))
         beyond = Signal()
@@ -207,6 +213,30 @@ class Contexts(wiring.Component):
         self._end(m, by_end.data, picked, waits.course, waits.ended.valid)
         self._count(m, now, picked)
         return m
+
+    def _share(self, m: Module, now: Signal, is_task: Signal) -> None:
+        """Tell software's commands from those of engines, and keep contexts for both."""
+        commands, released = self._params.requester.commands, self.released
+        if not engine_owners(self._params):
+            m.d.comb += self.left.eq(released.valid)
+            return
+        foreign, tasks = Signal(commands), Signal(commands)
+        in_use, held = Signal(range(commands + 1)), Signal(range(commands + 1))
+        left, begins = Signal(), Signal()
+        m.d.comb += [
+            self.left.eq(released.valid & ~(foreign >> released.payload.token)[0]),
+            is_task.eq(self.allocated.task),
+            left.eq(released.valid & (tasks >> released.payload.token)[0]),
+            begins.eq(self.allocate & self.allocated.task),
+            self.spare.eq(in_use <= commands - 2),
+            self.crowded.eq(held >= commands - 2),
+        ]
+        m.d.sync += [in_use.eq(in_use + self.allocate - released.valid), held.eq(held + begins - left)]
+        with m.If(self.allocate):
+            m.d.sync += [
+                foreign.bit_select(now, 1).eq(self.allocated.owner != Owner.SOFTWARE),
+                tasks.bit_select(now, 1).eq(self.allocated.task),
+            ]
 
     def _known(self, used: Signal, uses: Array, tag: Signal) -> Value:
         """Return whether the command of a tag is under way."""
@@ -236,6 +266,7 @@ class Contexts(wiring.Component):
         m.submodules.outcomes = outcomes = memory.Memory(shape=OUTCOME, depth=commands, init=[])
         write, read = outcomes.write_port(), outcomes.read_port(domain="comb")
         done, told = self.done.payload, Signal()
+        rows = {name for name, _ in context_layout(self._params)}
         m.d.comb += [
             write_length.en.eq(ended),
             write_length.addr.eq(self.ended.payload.token),
@@ -249,7 +280,7 @@ class Contexts(wiring.Component):
         ]
         m.d.sync += [
             done.number.eq(picked),
-            *(done[name].eq(row[name]) for name in ("ring", "tag", "lookup")),
+            *(done[name].eq(row[name]) for name, _ in ended_layout(self._params) if name in rows),
             done.outcome.eq(read.data),
         ]
         with m.If(~read.data.given):

@@ -1,4 +1,4 @@
-"""Descriptors, out of host memory and into the table of contexts."""
+"""Descriptors, out of host memory."""
 
 from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -6,26 +6,25 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params
-from hw.params.protocol import RING_BITS, TAG_BITS
-from hw.rtl.gpu.check import check
+from hw.params.protocol import RING_BITS
 from hw.rtl.gpu.layouts import (
     ADDRESS_BITS,
-    CONTEXT,
     DESCRIPTOR,
-    issued_layout,
+    Owner,
+    engine_owners,
     read_beat_layout,
     read_layout,
-    send_layout,
+    start_layout,
 )
 
 
 class Fetcher(wiring.Component):
-    """Fetches a descriptor at a time, judges it, gives it a context, and hands it on.
+    """Fetches a descriptor at a time, and hands it on.
 
     Parameters
     ----------
     params
-        Width of a beat; what a command may ask for.
+        Width of a beat.
 
     Interface
     ---------
@@ -39,11 +38,10 @@ class Fetcher(wiring.Component):
     failed : Out(1)
         Memory has refused it.
     bursts, beats : as of a client of `HostReader`
-    free, next_tag, allocated : as of `Contexts`, which allocates what is `fetched`
-    sends : Out, stream of `send_layout()`
-        Commands for the node.
-    issued_valid, issued : Out, `issued_layout()`
-        A command goes to the node, in this cycle.
+    free : In(1)
+        There is a context, and nobody else takes the last one.
+    starts : Out, stream of `start_layout(params)`
+        Commands that are to begin.
 
     Latency and throughput
     ----------------------
@@ -51,7 +49,7 @@ class Fetcher(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Those of a ring in order. One at a time: the next is asked for when the one before is handed on.
+    Those of a ring in order. One at a time: the next is asked for when the one before has begun.
 
     Reset and errors
     ----------------
@@ -60,7 +58,7 @@ class Fetcher(wiring.Component):
 
     Invariants
     ----------
-    Part of 10: every descriptor that is `fetched` has a context.
+    Part of 10: every descriptor that is `fetched` begins, once.
 
     Counters
     --------
@@ -83,11 +81,7 @@ class Fetcher(wiring.Component):
                 "bursts": Out(stream.Signature(read_layout())),
                 "beats": In(stream.Signature(read_beat_layout(params), always_ready=True)),
                 "free": In(1),
-                "next_tag": In(TAG_BITS),
-                "allocated": Out(CONTEXT),
-                "sends": Out(stream.Signature(send_layout())),
-                "issued_valid": Out(1),
-                "issued": Out(issued_layout(params)),
+                "starts": Out(stream.Signature(start_layout(params))),
             }
         )
 
@@ -109,15 +103,12 @@ class Fetcher(wiring.Component):
             runs.eq((self.running >> self.ring)[0]),
             burst.address.eq(self.descriptor[whole:] << whole),
             burst.beats.eq(parts),
-            self.allocated.ring.eq(self.ring),
-            self.sends.payload.ring.eq(self.ring),
-            self.sends.payload.descriptor.eq(descriptor),
-            self.issued.ring.eq(self.ring),
-            self.issued.tag.eq(descriptor.tag),
-            self.issued.link_tag.eq(self.next_tag),
-            self.issued_valid.eq(self.fetched & ~self.allocated.refused),
+            self.starts.payload.ring.eq(self.ring),
+            self.starts.payload.descriptor.eq(descriptor),
+            self.fetched.eq(self.starts.valid & self.starts.ready),
         ]
-        check(m, params, descriptor, self.allocated)
+        if engine_owners(params):
+            m.d.comb += [self.starts.payload.owner.eq(Owner.SOFTWARE), self.starts.payload.job.eq(0)]
         with m.If(self.beats.valid):
             m.d.sync += [words[part].eq(new), part.eq(part + 1), error.eq(error | beat.error)]
 
@@ -138,14 +129,13 @@ class Fetcher(wiring.Component):
 
             with m.State("JUDGE"):
                 m.next = "IDLE"
-                m.d.comb += [self.failed.eq(error), self.fetched.eq(runs & ~error)]
-                with m.If(self.issued_valid):
-                    m.d.sync += self.sends.payload.tag.eq(self.next_tag)
-                    m.next = "SEND"
+                m.d.comb += [self.failed.eq(error), self.starts.valid.eq(runs & ~error)]
+                with m.If(self.starts.valid & ~self.starts.ready):
+                    m.next = "OFFER"
 
-            with m.State("SEND"):
-                m.d.comb += self.sends.valid.eq(1)
-                with m.If(self.sends.ready):
+            with m.State("OFFER"):
+                m.d.comb += self.starts.valid.eq(1)
+                with m.If(self.starts.ready):
                     m.next = "IDLE"
         m.d.comb += self.busy.eq(~machine.ongoing("IDLE"))
         return m

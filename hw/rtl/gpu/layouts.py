@@ -1,10 +1,13 @@
 """Layouts of what moves inside a requester: the one home of each field."""
 
+from enum import IntEnum
+from typing import Any
+
 from amaranth.lib import data, wiring
 from amaranth.utils import bits_for
 
 from hw.params import Params, records
-from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS
+from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS, EngineOpcode
 from hw.rtl.axi import axi4_read, axi4_write
 from hw.rtl.fabric.layouts import COMMAND, MESSAGE_FLAGS
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
@@ -14,6 +17,37 @@ ADDRESS_BITS = 64
 
 BOUNDARY = 4096
 """Bytes of the blocks that no AXI4 burst may cross (IHI 0022, A3.4.1)."""
+
+JOB_BITS = 16
+"""Width of the number that an engine gives a command of its own."""
+
+
+class Owner(IntEnum):
+    """Whose a command on the link is: it ends by a completion, or is given to the engine that has started it."""
+
+    SOFTWARE = 0
+    PREFETCH = 1
+    WRITE_BACK = 2
+
+
+ENGINE_OPCODES = {
+    Owner.PREFETCH: (EngineOpcode.PREFETCH, EngineOpcode.CANCEL),
+    Owner.WRITE_BACK: (EngineOpcode.PUT, EngineOpcode.FLUSH),
+}
+"""Which descriptors are for which engine."""
+
+
+def engine_owners(params: Params) -> tuple[Owner, ...]:
+    """Return the engines that a requester has."""
+    has = {Owner.PREFETCH: params.requester.prefetches, Owner.WRITE_BACK: params.requester.slots}
+    return tuple(owner for owner in ENGINE_OPCODES if has[owner])
+
+
+def _whose(params: Params) -> dict[str, Any]:
+    """Return the fields that say whose a command is, where there is a choice: its `owner`, and that engine's number of
+    it (`job`), 0 of software's."""
+    return {"owner": Owner, "job": JOB_BITS} if engine_owners(params) else {}
+
 
 DESCRIPTOR = layout_of(
     records.DESCRIPTOR,
@@ -127,8 +161,12 @@ def placed_layout(params: Params) -> data.StructLayout:
 
 
 def issued_layout(params: Params) -> data.StructLayout:
-    """Return the layout of what names a command on both sides: software's `tag` on `ring`, and `link_tag`."""
-    return data.StructLayout({"ring": RING_BITS, "tag": TAG_BITS, "link_tag": TAG_BITS})
+    """Return the layout of what names a command on both sides: software's `tag` on `ring`, and `link_tag`.
+
+    Where there are engines, it says whose it is (`owner`); of a command of an engine's, `tag` is of that engine's task.
+    """
+    names = {"ring": RING_BITS, "tag": TAG_BITS, "link_tag": TAG_BITS}
+    return data.StructLayout(names | ({"owner": Owner} if engine_owners(params) else {}))
 
 
 CONTEXT = data.StructLayout(
@@ -154,6 +192,14 @@ CONTEXT = data.StructLayout(
 - `refused`: the node does not see it; it ends with the status `refusal`.
 """
 
+
+def context_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a `CONTEXT`; where there are engines, it says whose it is, and whether it is a `task`: the
+    node does not see that, and an engine ends it."""
+    task = {"task": 1} if engine_owners(params) else {}
+    return data.StructLayout({name: field.shape for name, field in CONTEXT} | _whose(params) | task)
+
+
 OUTCOME = data.StructLayout(
     {"status": 8, "named": 1, "given": 1, "count": ITEM_BITS, "slot": slot_id_layout(), "handle": handle_layout()}
 )
@@ -175,10 +221,27 @@ ASKED = data.StructLayout({name: CONTEXT[name].shape for name in ("ring", "looku
 
 
 def ended_layout(params: Params) -> data.StructLayout:
-    """Return the layout of a command that has ended: what it was, how it ended, `hits` and `items` of a LOOKUP."""
+    """Return the layout of a command that has ended: what it was, how it ended, `hits` and `items` of a LOOKUP; where
+    there are engines, whose it was."""
+    completed = {name: field.shape for name, field in completed_layout(params)}
+    return data.StructLayout(completed | _whose(params))
+
+
+def completed_layout(params: Params) -> data.StructLayout:
+    """Return the layout of the same of a command of software's."""
     context = {name: CONTEXT[name].shape for name in ("ring", "tag", "lookup")}
     counts = {"hits": ITEM_BITS, "items": ITEM_BITS}
     return data.StructLayout({"number": context_bits(params)} | context | {"outcome": OUTCOME} | counts)
+
+
+def start_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a command that is to begin, and, where there are engines, for whom."""
+    return data.StructLayout({"ring": RING_BITS} | _whose(params) | {"descriptor": DESCRIPTOR})
+
+
+def task_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a descriptor that an engine has to execute, and whose `context` it has to end."""
+    return data.StructLayout({"ring": RING_BITS, "context": context_bits(params), "descriptor": DESCRIPTOR})
 
 
 def send_layout() -> data.StructLayout:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, ResetInserter
+from amaranth import Const, Module, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -13,10 +13,13 @@ from hw.rtl.axi import axi4, axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.rtl.fabric import Channel, Receiver, Transmitter, link
 from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
+from hw.rtl.gpu.answers import Answers
 from hw.rtl.gpu.completer import Completer
 from hw.rtl.gpu.contexts import Contexts
 from hw.rtl.gpu.control import RequesterControl
 from hw.rtl.gpu.cutoff import Cutoff
+from hw.rtl.gpu.ender import Ender
+from hw.rtl.gpu.engines import Engines
 from hw.rtl.gpu.events import Events
 from hw.rtl.gpu.fetcher import Fetcher
 from hw.rtl.gpu.finisher import Finisher
@@ -26,6 +29,7 @@ from hw.rtl.gpu.layouts import (
     COMPLETION,
     EVENT,
     context_bits,
+    engine_owners,
     host_id_layout,
     issued_layout,
     memory_read,
@@ -38,11 +42,12 @@ from hw.rtl.gpu.placer import Placer
 from hw.rtl.gpu.record_writer import RecordWriter
 from hw.rtl.gpu.rings import Rings
 from hw.rtl.gpu.sender import Sender
+from hw.rtl.gpu.starter import Starter
 from hw.rtl.shared import shared
 
 READERS, WRITERS = 4, 3
 """Who reads host memory: descriptors, keys, lists of pages for writing and for reading; who writes it: results,
-completions, events."""
+completions, events. Behind those, each engine does both."""
 
 
 @shared
@@ -52,7 +57,8 @@ class Requester(wiring.Component):
     Parameters
     ----------
     params
-        Sections `requester` and `link`, and the widths of everything.
+        Sections `requester` and `link`, and the widths of everything. Without engines (`requester.prefetches` and
+        `requester.slots` are 0) what is for them ends INVALID.
 
     Interface
     ---------
@@ -102,7 +108,10 @@ class Requester(wiring.Component):
 
     def __init__(self, params: Params):
         self._params = params
-        writer_bits, reader_bits = host_id_layout(params, WRITERS).size, bits_for(READERS - 1)
+        self._engines = Engines(params) if engine_owners(params) else None
+        more = len(engine_owners(params))
+        self._readers, self._writers = READERS + more, WRITERS + more
+        writer_bits, reader_bits = host_id_layout(params, self._writers).size, bits_for(self._readers - 1)
         super().__init__(
             {
                 "number": In(PORT_BITS),
@@ -120,17 +129,22 @@ class Requester(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m, params = Module(), self._params
-        self._reader, self._writer = HostReader(params, clients=READERS), HostWriter(params, clients=WRITERS)
+        self._reader = HostReader(params, clients=self._readers)
+        self._writer = HostWriter(params, clients=self._writers)
         self._mover, self._placer = Mover(params), Placer(params)
         self._rings, self._contexts, self._events = Rings(params), Contexts(params), Events(params)
-        self._fetcher, self._sender = Fetcher(params), Sender(params)
+        self._fetcher, self._starter, self._sender = Fetcher(params), Starter(params), Sender(params)
+        self._answers, self._ender = Answers(params), Ender(params)
         self._finisher, self._completer, self._cutoff = Finisher(params), Completer(params), Cutoff(params)
         m.submodules.control = control = RequesterControl(params)
         m.submodules.rings = self._rings
         m.submodules.contexts = self._contexts
         m.submodules.events = self._events
         m.submodules.fetcher = self._fetcher
+        m.submodules.starter = self._starter
         m.submodules.sender = self._sender
+        m.submodules.answers = self._answers
+        m.submodules.ender = self._ender
         m.submodules.finisher = self._finisher
         m.submodules.completer = self._completer
         m.submodules.cutoff = self._cutoff
@@ -141,14 +155,16 @@ class Requester(wiring.Component):
         wiring.connect(m, wiring.flipped(self.axi), control.axi)
         m.d.comb += [
             self.irq.eq(control.irq),
-            self.issued_valid.eq(self._fetcher.issued_valid),
-            self.issued.eq(self._fetcher.issued),
+            self.issued_valid.eq(self._starter.issued_valid),
+            self.issued.eq(self._starter.issued),
         ]
         self._speak(m)
         self._reach_memory(m)
         self._serve(m, control)
         self._follow(m)
         self._cut(m)
+        if self._engines is not None:
+            self._employ(m, self._engines)
         return m
 
     def _speak(self, m: Module) -> None:
@@ -251,7 +267,7 @@ class Requester(wiring.Component):
         counts = control.counts
         m.d.comb += [
             counts.fetched.eq(fetcher.fetched),
-            counts.refused.eq(fetcher.fetched & fetcher.allocated.refused),
+            counts.refused.eq(fetcher.fetched & self._starter.allocated.refused),
             counts.dropped.eq(events.dropped),
             counts.completion.eq(self._completer.completed),
             counts.event.eq(events.event),
@@ -261,27 +277,32 @@ class Requester(wiring.Component):
 
     def _follow(self, m: Module) -> None:
         """The table of contexts, and who tells it what."""
-        contexts, fetcher, sender, finisher = self._contexts, self._fetcher, self._sender, self._finisher
-        placer, mover = self._placer, self._mover
-        wiring.connect(m, fetcher.sends, sender.sends)
+        contexts, starter, sender, finisher = self._contexts, self._starter, self._sender, self._finisher
+        placer, mover, answers, ender = self._placer, self._mover, self._answers, self._ender
+        wiring.connect(m, self._fetcher.starts, starter.software)
+        wiring.connect(m, starter.sends, sender.sends)
         wiring.connect(m, sender.moves, mover.moves)
         wiring.connect(m, sender.sent, contexts.sent)
         wiring.connect(m, mover.ended, contexts.moved)
         wiring.connect(m, placer.issued, contexts.issued)
         wiring.connect(m, placer.acknowledged, contexts.acknowledged)
         wiring.connect(m, placer.ended, contexts.ended)
-        wiring.connect(m, contexts.done, self._completer.done)
-        wiring.connect(m, self._completer.released, contexts.released)
+        wiring.connect(m, contexts.done, ender.done)
+        wiring.connect(m, ender.released, contexts.released)
+        wiring.connect(m, ender.software, self._completer.done)
+        wiring.connect(m, self._completer.released, ender.completed)
         m.d.comb += [
-            fetcher.free.eq(contexts.free),
-            fetcher.next_tag.eq(contexts.next_tag),
-            contexts.allocate.eq(fetcher.fetched),
-            contexts.allocated.eq(fetcher.allocated),
+            self._fetcher.free.eq(contexts.free),
+            *(getattr(starter, name).eq(getattr(contexts, name)) for name in ("free", "spare", "crowded", "next_tag")),
+            contexts.allocate.eq(starter.allocate),
+            contexts.allocated.eq(starter.allocated),
             contexts.answer_tag.eq(finisher.answer_tag),
             finisher.answer_known.eq(contexts.answer_known),
             finisher.answered.eq(contexts.answered),
-            contexts.answer_valid.eq(finisher.answer_valid),
-            contexts.answer.eq(finisher.answer),
+            answers.node_valid.eq(finisher.answer_valid),
+            answers.node.eq(finisher.answer),
+            contexts.answer_valid.eq(answers.answer_valid),
+            contexts.answer.eq(answers.answer),
             contexts.placing.eq(placer.context),
             contexts.placing_segment.eq(placer.flits.payload.segment),
         ]
@@ -303,9 +324,32 @@ class Requester(wiring.Component):
             cutoff.restarting.eq(self.restarting),
             self.renewed.eq(cutoff.abandon & cutoff.idle & self.restarting),
             cutoff.ended.eq(placer.ended.valid),
-            cutoff.idle.eq(contexts.empty & self._sender.idle & ~self._fetcher.busy),
+            cutoff.idle.eq(contexts.empty & self._sender.idle & ~self._fetcher.busy & self._engines_idle()),
             self._fetcher.hold.eq(cutoff.cutting),
             self._rings.cut.eq(self.restarting),
             self._finisher.cut.eq(self.restarting),
             self._events.cut.eq(self.restarting),
         ]
+
+    def _engines_idle(self) -> Value:
+        """Whether no engine has anything in hand."""
+        return Const(1) if self._engines is None else self._engines.idle
+
+    def _employ(self, m: Module, engines: Engines) -> None:
+        """The engines: commands as if of software, and memory as of a part."""
+        m.submodules.engines = engines
+        m.d.comb += [
+            engines.running.eq(self._rings.running),
+            engines.cutting.eq(self._cutoff.cutting),
+            self._starter.urgent.eq(engines.urgent),
+        ]
+        for i in range(len(engines.tasks)):
+            wiring.connect(m, self._starter.tasks[i], engines.tasks[i])
+            wiring.connect(m, engines.starts[i], self._starter.own[i])
+            wiring.connect(m, self._ender.engines[i], engines.ended[i])
+            wiring.connect(m, engines.answers[i], self._answers.engines[i])
+            wiring.connect(m, engines.bursts[i], self._reader.bursts[READERS + i])
+            wiring.connect(m, self._reader.beats[READERS + i], engines.beats[i])
+            wiring.connect(m, engines.writes[i], self._writer.bursts[WRITERS + i])
+            wiring.connect(m, engines.write_beats[i], self._writer.beats[WRITERS + i])
+            wiring.connect(m, self._writer.acknowledgements[WRITERS + i], engines.written[i])

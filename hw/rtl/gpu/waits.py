@@ -27,15 +27,15 @@ class Waits(wiring.Component):
 
     Interface
     ---------
-    begins, beginning, refused, read : In
-        A command begins in context `beginning`: one that has ended already, or a READ.
+    begins, beginning, refused, task, read : In
+        A command begins in context `beginning`: one that has ended already, one that an engine ends, or a READ.
     sent, moved, acknowledged, ended : In, streams of `acknowledgement_layout(params)`, always ready
         As of `Contexts`; data that has `ended` is `longer` than there was room.
     longer : In(1)
     issued, recorded, released : In, streams of the number of a context, always ready
         As of `Contexts`.
     answer_valid, answering, complete, streamed, writes : In
-        The node has answered the command of context `answering`; the answer `writes` a result.
+        The node, or the engine, has answered the command of context `answering`; the answer `writes` a result.
     abandon : as of `Contexts`
     used, reads, done : Out, a bit a context
         It has a command; that is a READ; it waits for nothing, and was not taken yet.
@@ -76,6 +76,7 @@ class Waits(wiring.Component):
                 "begins": In(1),
                 "beginning": In(number),
                 "refused": In(1),
+                "task": In(1),
                 "read": In(1),
                 "sent": acknowledgements,
                 "moved": acknowledgements,
@@ -110,8 +111,8 @@ class Waits(wiring.Component):
 
     def _follow(self, m: Module, i: int, course: data.View) -> None:
         """Follow the command of context `i`."""
-        names = ("answered", "streamed", "sent", "taken")
-        answered, streamed, sent, taken = (Signal(name=f"{name}_{i}") for name in names)
+        names = ("answered", "streamed", "sent", "taken", "task")
+        answered, streamed, sent, taken, task = (Signal(name=f"{name}_{i}") for name in names)
         bursts = Signal(ITEM_BITS + 1, name=f"bursts_{i}")
         used, read, ended = self.used[i], self.reads[i], course.brought
 
@@ -132,14 +133,15 @@ class Waits(wiring.Component):
                 read.eq(self.read),
                 answered.eq(self.refused),
                 streamed.eq(0),
-                sent.eq(self.refused),
+                sent.eq(self.refused | self.task),
+                task.eq(self.task),
                 taken.eq(0),
                 course.eq(0),
             ]
         with m.Else():
             with m.If(answers & self.complete):
                 m.d.sync += [answered.eq(1), streamed.eq(self.streamed)]
-            waits = used & (~answered | (streamed & ~ended))
+            waits = used & ~task & (~answered | (streamed & ~ended))
             with m.If(self.abandon & waits):
                 m.d.sync += [answered.eq(1), streamed.eq(0), course.abandoned.eq(1)]
             with m.If(ack("sent") | ack("moved")):

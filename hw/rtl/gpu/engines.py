@@ -1,0 +1,103 @@
+"""The engines of a requester."""
+
+from collections.abc import Callable
+from typing import Any
+
+from amaranth import Cat, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.params import Params
+from hw.rtl.gpu.layouts import (
+    Owner,
+    acknowledgement_layout,
+    answer_layout,
+    ended_layout,
+    engine_owners,
+    read_beat_layout,
+    read_layout,
+    start_layout,
+    task_layout,
+    write_beat_layout,
+    write_layout,
+)
+
+KINDS: dict[Owner, Callable[[Params], Any]] = {}
+"""What each engine is."""
+
+
+class Engines(wiring.Component):
+    """The engines that there are: clients of the data path of a requester.
+
+    An engine is given descriptors (`tasks`), begins commands of its own (`starts`), hears of their ends (`ended`), and
+    answers each task once (`answers`), after all of its own commands for it have ended.
+
+    Parameters
+    ----------
+    params
+        Which engines there are.
+
+    Interface
+    ---------
+    tasks : In, streams of `task_layout(params)`, one an engine
+        What software asks of it. Is taken whatever else the engine waits for.
+    starts : Out, streams of `start_layout(params)`, one an engine
+        Commands to begin.
+    ended : In, streams of `ended_layout(params)`, one an engine
+        Its commands that have ended, in any order. Are taken whatever else the engine waits for.
+    answers : Out, streams of `answer_layout(params)`, one an engine
+        Ends of tasks: `complete` and `outcome`.
+    bursts, beats : Out and In, as of clients of `HostReader`, one an engine
+    writes, write_beats, written : as of clients of `HostWriter`, one an engine
+    running : In, a bit a ring
+        Of any other ring nothing is written; its tasks end, with any status.
+    cutting : In(1)
+        The link is reset: nothing begins, commands under way end UNAVAILABLE by themselves, and so do tasks.
+    urgent : Out(1)
+        As of `Starter`.
+    idle : Out(1)
+        No engine has anything in hand.
+
+    Latency and throughput, ordering and stalls, reset and errors, invariants, counters
+    -----------------------------------------------------------------------------------
+    Those of the engines.
+    """
+
+    def __init__(self, params: Params):
+        self._params = params
+        self._owners = engine_owners(params)
+        streams = {
+            "tasks": In(stream.Signature(task_layout(params))),
+            "starts": Out(stream.Signature(start_layout(params))),
+            "ended": In(stream.Signature(ended_layout(params))),
+            "answers": Out(stream.Signature(answer_layout(params))),
+            "bursts": Out(stream.Signature(read_layout())),
+            "beats": In(stream.Signature(read_beat_layout(params), always_ready=True)),
+            "writes": Out(stream.Signature(write_layout(params))),
+            "write_beats": Out(stream.Signature(write_beat_layout(params))),
+            "written": In(stream.Signature(acknowledgement_layout(params), always_ready=True)),
+        }
+        self._streams = tuple(streams)
+        super().__init__(
+            {name: member.array(len(self._owners)) for name, member in streams.items()}
+            | {
+                "running": In(params.tables.rings_per_port),
+                "cutting": In(1),
+                "urgent": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        engines = {owner: KINDS[owner](self._params) for owner in self._owners}
+        for i, (owner, engine) in enumerate(engines.items()):
+            m.submodules[owner.name.lower()] = engine
+            for name in self._streams:
+                ours, its = getattr(self, name)[i], getattr(engine, name)
+                wiring.connect(m, wiring.flipped(ours), its)
+            m.d.comb += [engine.running.eq(self.running), engine.cutting.eq(self.cutting)]
+        m.d.comb += self.idle.eq(Cat(engine.idle for engine in engines.values()).all())
+        if Owner.WRITE_BACK in engines:
+            m.d.comb += self.urgent.eq(engines[Owner.WRITE_BACK].urgent)
+        return m
