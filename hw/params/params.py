@@ -119,6 +119,9 @@ class RequesterParams(Section):
     prefetches: int = param(
         0, "prefetches under way of a requester, over all its rings; 0: it has none", low=0, high=16
     )
+    fills: int = param(16, "READs under way of all prefetches", low=4, high=64)
+    fill_segments: int = param(4, "segments of such a READ at most", low=1, high=64)
+    window_segments: int = param(32, "segments under way of all prefetches", low=1, high=1024)
     slots: int = param(0, "blocks that its write-back buffer holds; 0: it has none", low=0, high=64)
 
 
@@ -274,6 +277,16 @@ class Params:
             not (requester.prefetches or requester.slots) or requester.commands >= LEAST_COMMANDS,
             f"requester.commands = {requester.commands} with requester.prefetches = {requester.prefetches} and"
             f" requester.slots = {requester.slots}, expected {LEAST_COMMANDS} or more, or no engine",
+        )
+        require(
+            requester.fill_segments <= requester.window_segments,
+            f"requester.fill_segments = {requester.fill_segments} exceeds"
+            f" requester.window_segments = {requester.window_segments}",
+        )
+        require(
+            requester.prefetches <= max(2, requester.commands - 2),
+            f"requester.prefetches = {requester.prefetches} of requester.commands = {requester.commands},"
+            " expected two fewer at most",
         )
         sure = replay.guarantee / replay.partitions
         require(

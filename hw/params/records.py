@@ -70,7 +70,7 @@ DESCRIPTOR = Record(
     doc="An entry of a submission ring: a command as on a link, and where its data is.",
     fields=_COMMAND | {"data": 64, "results": 64, "tag": 16, "page_shift": 8, "reserved": 40},
 )
-"""- `flags`: PIN and RUN of LOOKUP, PARK of READ, LIVE of SET_MODEL; SCATTERED.
+"""- `flags`: PIN and RUN of LOOKUP, PARK of READ, LIVE of SET_MODEL; SCATTERED of WRITE and READ; STAGED of PREFETCH.
 - `count`: keys of LOOKUP, segments of READ. `length`: bytes of ALLOC, WRITE and SEAL; of READ, the bytes that there is
   room for: nothing is written behind them; of ANSWER_FENCE, the segments.
 - `subject`: the key of ALLOC and DROP; the handle of WRITE, SEAL, ABORT and READ; SETTINGS of the administrator.
@@ -81,7 +81,51 @@ DESCRIPTOR = Record(
   page has segment number `segment` at its beginning, and every page has 2**`page_shift` bytes.
 - `results`: of LOOKUP, where a RESULT for each key goes.
 - `tag`: comes back in the completion; means nothing to the device.
+- PREFETCH: `count` blocks, whose BLOCK entries are at `data`; of each, `length` segments from `segment` on, in layer
+  ranges of `slot` segments. The arrival table is at `results`, with rows of 2**`page_shift` ARRIVAL entries. With
+  STAGED, segments go one behind the other to a ring in the GPU's memory, which `subject` describes (STAGING); `crc` is
+  what CONSUMED of the ring reads when it begins.
+- CANCEL: `count` is the `tag` of the PREFETCH on this ring.
 """
+
+STAGING = Record(
+    doc="The subject of a PREFETCH that is STAGED.", fields={"address": 64, "log2_segments": 8, "reserved": 56}
+)
+"""A ring of 2**`log2_segments` segments from `address` on."""
+
+BLOCK = Record(
+    doc="An entry of the list of blocks of a PREFETCH.",
+    fields={"handle": 128, "data": 64, "length": 32, "page_shift": 8, "flags": 8, "reserved": 272},
+)
+"""- `handle`: of the block.
+- `data`, `page_shift`, and SCATTERED of `flags`: where its segments go, from the first one that is wanted on, as of
+  READ. With STAGED of the PREFETCH they mean nothing.
+- `length`: the bytes that there is room for.
+"""
+
+ARRIVAL = Record(
+    doc="An entry of the arrival table of a PREFETCH.",
+    fields={
+        "length": 32,
+        "block": 16,
+        "segment": 16,
+        "count": 16,
+        "tag": 16,
+        "status": 8,
+        "flags": 8,
+        "reserved": 16,
+    },
+)
+"""- `flags`: ARRIVED, all bytes are in memory and were checked; or FAILED, of a block only: then `status` says why.
+- `block`: its number in the list. `segment`, `count`: which segments of it. `length`: their bytes.
+- `tag`: of the PREFETCH.
+
+A block has a row of 2**`page_shift` entries: the first is for all of it, the others for its layer ranges, in order. An
+entry is written once; those behind a range that has failed are not written.
+"""
+
+ARRIVED, FAILED = 1, 2
+"""Flags of an arrival."""
 
 SETTINGS = Record(
     doc="The subject of BIND, SET_PARTITION and DROP_PARTITION.",
@@ -98,7 +142,7 @@ SETTINGS = Record(
 )
 """`binding`: an `hw.params.registers.Bound`."""
 
-PIN, RUN, PARK, LIVE, SCATTERED = (1 << bit for bit in range(5))
+PIN, RUN, PARK, LIVE, SCATTERED, STAGED = (1 << bit for bit in range(6))
 """Flags of a descriptor. The first four are those of a command."""
 
 _OUTCOME = {"handle": 128, "slot": 64, "tag": 16, "count": 16, "items": 16, "status": 8, "flags": 8}

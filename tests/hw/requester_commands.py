@@ -31,6 +31,7 @@ class Submission:
     - `refusal`: the status by which it ends without the node.
     - `buffers`: where each segment of data is. `faults`: those that memory refuses. `cut`: it refuses keys, all but
       those that are `whole`.
+    - `damaged`: the trailer of some data is wrong.
     - `source`: the data, or the keys, that the node has to get. What the node has seen and said is `seen`, `keys`,
       `received`, `sent`, `answer`, `results`.
     """
@@ -49,6 +50,7 @@ class Submission:
     received: bytes = b""
     keys: bytes = b""
     cut: bool = False
+    damaged: bool = False
 
 
 class Commands:
@@ -225,6 +227,8 @@ class Commands:
             length = self._judge_data(submission)
             if submission.sent and submission.faults:
                 status = Status.INVALID
+            elif submission.damaged and status == Status.OK:
+                status = Status.POISON
             elif status == Status.OK:
                 status, slot = Status.OK if length <= fields["length"] else Status.RANGE, length
             count = fields["count"] if status == Status.OK else 0

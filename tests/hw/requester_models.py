@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
+import google_crc32c
 from amaranth.sim import SimulatorContext
 
 from hw.params import Params, records
@@ -284,10 +285,14 @@ class Node:
                 raise CheckError(f"a command with tag {flit['tag']:#x} of ring {flit['ring']}, expected {subject}")
             subject.seen += 1
             fields = records.COMMAND.unpack(data[:COMMAND_BYTES])
-            for name in fields:
-                if name != "reserved" and fields[name] != subject.fields[name]:
-                    raise CheckError(f"{name} {fields[name]:#x} is sent, expected {subject.fields[name]:#x}")
+            self._compare(subject, fields)
             self.commands.append((subject, {"tag": flit["tag"], "ring": flit["ring"]}, data[COMMAND_BYTES:]))
+
+    def _compare(self, subject: Any, fields: dict[str, int]) -> None:
+        """Compare a command with what it is to be."""
+        for name, value in fields.items():
+            if name != "reserved" and value != subject.fields[name]:
+                raise CheckError(f"{name} {value:#x} is sent, expected {subject.fields[name]:#x}")
 
     def _execute(self) -> None:
         """End the oldest command, if all of it is here."""
@@ -356,13 +361,21 @@ class Node:
             last = number == fields["count"] - 1
             data = rng.randbytes(rng.choice(lengths) if last else size)
             subject.sent.append(data)
-            flits = list(self._flits(data, header["ring"], header["tag"]))
-            for flit in flits:
-                flit["segment"] = fields["segment"] + number & 0xFFFF
-            flits[-1]["end"] = int(last)
+            flits = self._segment(data, header, fields["segment"] + number, last=last)
+            if rng.random() < 0.05:
+                flits[-1][rng.choice(["crc", "ok"])] ^= 1
+                subject.damaged = True
             self.out[Channel.DATA].extend(flits)
             if last:
                 self.stale.append((Channel.DATA, [dict(flit) for flit in flits]))
+
+    def _segment(self, data: bytes, header: dict[str, int], number: int, *, last: bool) -> list[dict[str, int]]:
+        """Return the flits of a segment of a READ, with its trailer."""
+        flits = list(self._flits(data, header["ring"], header["tag"]))
+        for flit in flits:
+            flit["segment"] = number & 0xFFFF
+        flits[-1] |= {"end": int(last), "crc": google_crc32c.value(data)}
+        return flits
 
     def _answer(self, header: dict[str, int], response: dict[str, int]) -> None:
         word = sum(value << RESPONSE[name].offset for name, value in response.items())

@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.sim import SimulatorContext
 
-from hw.params import records
+from hw.params import Params, records
 from hw.params.protocol import Opcode, Status
 from hw.rdl import requester_map
 from hw.rtl.gpu.requester import Requester
@@ -48,11 +48,11 @@ class World:
     """
 
     def __init__(self, beat_bytes: int, seed: int, *, rate: float = 0.0) -> None:
-        self.params, self.random = params(beat_bytes), Random(seed)
+        self.params, self.random = self._parameters(beat_bytes), Random(seed)
         self.host, self.hbm = Memory(), Memory()
-        self.commands = Commands(self.params, self.random, self.host, self.hbm, rate)
+        self.commands = self._make_commands(rate)
         self.dut = Requester(self.params)
-        self.node = Node(self.dut.link, self.params, self.random)
+        self.node = self._make_node()
         self.memories = [
             AxiMemory(getattr(self.dut, name), memory, self.random, beat_bytes)
             for name, memory in (("host", self.host), ("hbm", self.hbm))
@@ -66,6 +66,19 @@ class World:
         self.completions = 0
         self.events: list[dict[str, int]] = []
         self.restarted = False
+
+    def _parameters(self, beat_bytes: int) -> Params:
+        return params(beat_bytes)
+
+    def _make_commands(self, rate: float) -> Commands:
+        return Commands(self.params, self.random, self.host, self.hbm, rate)
+
+    def _make_node(self) -> Node:
+        return Node(self.dut.link, self.params, self.random)
+
+    def _subject(self, ctx: SimulatorContext) -> Any:
+        """What the command is about that is issued now."""
+        return self.commands.by_tag.get(ctx.get(self.dut.issued.tag))
 
     # What software does: generators of register accesses, which give the response and the value read.
 
@@ -232,9 +245,7 @@ class World:
                 for part in (*self.memories, self.node):
                     part.drive(ctx)
                 if ctx.get(self.dut.issued_valid):
-                    issued = self.dut.issued
-                    tag = ctx.get(issued.tag)
-                    self.node.names[ctx.get(issued.link_tag)] = self.commands.by_tag.get(tag)
+                    self.node.names[ctx.get(self.dut.issued.link_tag)] = self._subject(ctx)
                 if self.restart:
                     ctx.set(self.dut.link.from_node.valid, 0)
                     ctx.set(self.dut.link.to_node.credits, 0)

@@ -13,6 +13,8 @@ from hw.params import PRESETS, TINY, KvnodeError, load_params
 from hw.rtl import emit as emit_module
 from hw.rtl.blocks import BLOCKS
 from hw.rtl.emit import describe, emit, run_yosys
+from hw.rtl.gpu import Requester
+from hw.rtl.gpu.prefetch import Prefetch
 from hw.rtl.node.node import Node
 from hw.tb.structure import combinational_inputs
 from hw.tb.verilator import find_verilator
@@ -57,6 +59,21 @@ def test_verilator_lint_is_silent(tmp_path: Path, block: str, preset: str) -> No
 def test_lint_is_silent_of_several_slices_too(tmp_path: Path) -> None:
     verilog, _ = emit(Node(load_params(None, ["preset=TINY", "node.slices=2"])), "node").write(tmp_path)
     assert find_verilator().lint(WAIVERS, verilog) == ""
+
+
+@pytest.mark.parametrize(
+    "engines", [("prefetches=2",), pytest.param(("prefetches=1", "fills=4"), marks=pytest.mark.nightly)]
+)
+def test_lint_is_silent_of_engines_too(tmp_path: Path, engines: tuple[str, ...]) -> None:
+    params = load_params(None, ["preset=TINY", *(f"requester.{each}" for each in engines)])
+    verilog, _ = emit(Requester(params), "requester").write(tmp_path)
+    assert find_verilator().lint(WAIVERS, verilog) == ""
+
+
+def test_engines_valid_never_waits_for_ready() -> None:
+    params = load_params(None, ["preset=TINY", "requester.prefetches=2"])
+    for outputs in ("*__valid", "*__payload"):
+        assert combinational_inputs(Prefetch(params), outputs, "*__ready") == []
 
 
 def test_lint_speaks_up(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.utils import exact_log2
 
 from hw.params import Params
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import EngineOpcode, Opcode, Status
 from hw.params.records import ALIGNMENT, PAGE_SHIFTS
 from hw.rtl.gpu.layouts import ENGINE_OPCODES, engine_owners
 
@@ -43,6 +43,9 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
         m.d.comb += invalid.eq(loose | descriptor.results[:strict].any() | many)
     with m.Elif(write | read):
         m.d.comb += invalid.eq(Mux(descriptor.flags.scattered, loose | page, descriptor.data[:segment_shift].any()))
+    if EngineOpcode.PREFETCH in here:
+        with m.Elif(descriptor.opcode == EngineOpcode.PREFETCH):
+            m.d.comb += invalid.eq(loose | descriptor.results[:strict].any())
     if absent:
         with m.Elif(descriptor.opcode.matches(*absent)):
             m.d.comb += invalid.eq(1)

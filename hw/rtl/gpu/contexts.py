@@ -58,6 +58,7 @@ class Contexts(wiring.Component):
     placing, placing_segment, place, first, room, known, mute : In and Out, the parts of `target_layout()`
         Where the data of a context goes. It is `mute` if its ring does not run, or the READ has no such segment.
     issued, acknowledged, ended : In, always-ready streams of a `Placer`
+    checking, checked : In, always-ready streams of an `Inspector`
     recorded : In, stream of `acknowledgement_layout(params)`, always ready
         A result is in memory, or was refused.
     done : Out, stream of `ended_layout(params)`
@@ -89,7 +90,7 @@ class Contexts(wiring.Component):
     Invariants
     ----------
     Part of 10: a context is done once for each time it was allocated, when the node has answered, everything is sent,
-    all of its data was issued, and memory has acknowledged each burst.
+    all of its data was issued, memory has acknowledged each burst, and each segment was checked.
 
     Counters
     --------
@@ -127,6 +128,8 @@ class Contexts(wiring.Component):
                 "issued": In(stream.Signature(number, always_ready=True)),
                 "acknowledged": acknowledgements,
                 "ended": In(stream.Signature(placed_layout(params), always_ready=True)),
+                "checking": In(stream.Signature(number, always_ready=True)),
+                "checked": acknowledgements,
                 "recorded": acknowledgements,
                 "done": Out(stream.Signature(ended_layout(params))),
                 "released": acknowledgements,
@@ -150,7 +153,7 @@ class Contexts(wiring.Component):
         uses = Array(Signal(TAG_BITS - number, name=f"uses_{i}") for i in range(commands))
         ring_of = Array(Signal(EVENT["ring"].shape, name=f"ring_of_{i}") for i in range(commands))
         now = lowest(m, ~used, name="now")
-        for name in ("sent", "moved", "acknowledged", "issued"):
+        for name in ("sent", "moved", "acknowledged", "issued", "checking", "checked"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(waits, name))
         for name in ("recorded", "released"):
             ours, theirs = getattr(self, name), getattr(waits, name)
@@ -276,7 +279,7 @@ class Contexts(wiring.Component):
             write.addr.eq(self.answer.context),
             write.data.eq(self.answer.outcome),
             read.addr.eq(picked),
-            told.eq(row.read & course.brought & ~course.invalid & (read.data.status == Status.OK)),
+            told.eq(row.read & course.brought & ~course.invalid & (read.data.status == Status.OK) & ~course.poisoned),
         ]
         m.d.sync += [
             done.number.eq(picked),
@@ -287,6 +290,8 @@ class Contexts(wiring.Component):
             m.d.sync += done.outcome.slot.eq(Mux(told, length.data, 0))
         with m.If(told & course.longer):
             m.d.sync += done.outcome.status.eq(Status.RANGE)
+        with m.If(course.poisoned & (read.data.status == Status.OK)):
+            m.d.sync += done.outcome.status.eq(Status.POISON)
         with m.If(row.refused | course.abandoned):
             m.d.sync += [
                 done.outcome.status.eq(Mux(row.refused, row.refusal, Status.UNAVAILABLE)),
@@ -297,7 +302,7 @@ class Contexts(wiring.Component):
         with m.If(course.invalid):
             m.d.sync += done.outcome.status.eq(Status.INVALID)
         # Of a WRITE the node has what it took, even if that was not what memory should have given.
-        with m.If(row.refused | course.abandoned | course.longer | (row.read & course.invalid)):
+        with m.If(row.refused | course.abandoned | course.longer | course.poisoned | (row.read & course.invalid)):
             m.d.sync += done.outcome.count.eq(0)
 
     def _count(self, m: Module, now: Signal, picked: Signal) -> None:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.params import Params, records
+from hw.params.protocol import ITEM_BITS
 from hw.rdl import requester_map
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS, Registers
@@ -31,6 +32,8 @@ class RequesterControl(wiring.Component):
         Level.
     rings, event_ring : Out, an array of `RING_SETTINGS`, and one
         What software says of each ring.
+    consumed : Out, an array of numbers, one a ring
+        CONSUMED of each ring, if there are prefetches.
     states, event_state : In, an array of `RING_STATE`, and one
         What it reads of each.
     counts : In, `counts_layout()`
@@ -66,6 +69,7 @@ class RequesterControl(wiring.Component):
                 "event_state": In(RING_STATE),
                 "counts": In(counts_layout()),
             }
+            | ({"consumed": Out(data.ArrayLayout(ITEM_BITS, rings))} if params.requester.prefetches else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -96,6 +100,8 @@ class RequesterControl(wiring.Component):
                 getattr(hardware, f"ring{i}_tail").tail.eq(state.tail),
                 getattr(hardware, f"ring{i}_head").head.eq(state.head),
             ]
+            if self._params.requester.prefetches:
+                m.d.comb += self.consumed[i].eq(says("consumed").segments)
         m.d.comb += [
             self.irq.eq(registers.irq),
             self.event_ring.enable.eq(software.event_control.enable),

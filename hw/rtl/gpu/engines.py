@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from amaranth import Cat, Module
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
+from hw.params.protocol import ITEM_BITS
 from hw.rtl.gpu.layouts import (
     Owner,
     acknowledgement_layout,
@@ -21,8 +22,9 @@ from hw.rtl.gpu.layouts import (
     write_beat_layout,
     write_layout,
 )
+from hw.rtl.gpu.prefetch import Prefetch
 
-KINDS: dict[Owner, Callable[[Params], Any]] = {}
+KINDS: dict[Owner, Callable[[Params], Any]] = {Owner.PREFETCH: Prefetch}
 """What each engine is."""
 
 
@@ -49,6 +51,7 @@ class Engines(wiring.Component):
         Ends of tasks: `complete` and `outcome`.
     bursts, beats : Out and In, as of clients of `HostReader`, one an engine
     writes, write_beats, written : as of clients of `HostWriter`, one an engine
+    consumed : as of `Prefetch`
     running : In, a bit a ring
         Of any other ring nothing is written; its tasks end, with any status.
     cutting : In(1)
@@ -81,6 +84,7 @@ class Engines(wiring.Component):
         super().__init__(
             {name: member.array(len(self._owners)) for name, member in streams.items()}
             | {
+                "consumed": In(data.ArrayLayout(ITEM_BITS, params.tables.rings_per_port)),
                 "running": In(params.tables.rings_per_port),
                 "cutting": In(1),
                 "urgent": Out(1),
@@ -98,6 +102,8 @@ class Engines(wiring.Component):
                 wiring.connect(m, wiring.flipped(ours), its)
             m.d.comb += [engine.running.eq(self.running), engine.cutting.eq(self.cutting)]
         m.d.comb += self.idle.eq(Cat(engine.idle for engine in engines.values()).all())
+        if Owner.PREFETCH in engines:
+            m.d.comb += engines[Owner.PREFETCH].consumed.eq(self.consumed)
         if Owner.WRITE_BACK in engines:
             m.d.comb += self.urgent.eq(engines[Owner.WRITE_BACK].urgent)
         return m

@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 from hw.params import Params, records
 from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS, EngineOpcode
 from hw.rtl.axi import axi4_read, axi4_write
-from hw.rtl.fabric.layouts import COMMAND, MESSAGE_FLAGS
+from hw.rtl.fabric.layouts import COMMAND, MESSAGE_FLAGS, flit_layout
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
 
 ADDRESS_BITS = 64
@@ -51,8 +51,8 @@ def _whose(params: Params) -> dict[str, Any]:
 
 DESCRIPTOR = layout_of(
     records.DESCRIPTOR,
-    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "scattered": 1, "reserved": 3}),
-    subject=COMMAND["subject"].shape,
+    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "scattered": 1, "staged": 1, "reserved": 2}),
+    subject=data.UnionLayout(dict(COMMAND["subject"].shape.members) | {"staging": layout_of(records.STAGING)}),
     slot=COMMAND["slot"].shape,
 )
 COMPLETION = layout_of(
@@ -149,6 +149,13 @@ def target_layout() -> data.StructLayout:
     - `mute`: none of its data is to be written any more.
     """
     return data.StructLayout({"place": place_layout(), "segment": ITEM_BITS, "room": 32, "known": 1, "mute": 1})
+
+
+def inspected_layout(params: Params) -> data.StructLayout:
+    """Return the layout of what is checked of a flit of a READ: its bytes and trailer."""
+    flit = flit_layout(params)
+    checked = {name: flit[name].shape for name in ("data", "count", "last", "ok", "crc")}
+    return data.StructLayout({"context": context_bits(params)} | checked)
 
 
 def placed_layout(params: Params) -> data.StructLayout:

@@ -25,6 +25,7 @@ from hw.rtl.gpu.fetcher import Fetcher
 from hw.rtl.gpu.finisher import Finisher
 from hw.rtl.gpu.host_reader import HostReader
 from hw.rtl.gpu.host_writer import HostWriter
+from hw.rtl.gpu.inspector import Inspector
 from hw.rtl.gpu.layouts import (
     COMPLETION,
     EVENT,
@@ -165,6 +166,8 @@ class Requester(wiring.Component):
         self._cut(m)
         if self._engines is not None:
             self._employ(m, self._engines)
+            if self._params.requester.prefetches:
+                m.d.comb += self._engines.consumed.eq(control.consumed)
         return m
 
     def _speak(self, m: Module) -> None:
@@ -310,8 +313,17 @@ class Requester(wiring.Component):
     def _cut(self, m: Module) -> None:
         """Data for the `Placer`, and the end of everything when the node restarts."""
         contexts, cutoff, placer = self._contexts, self._cutoff, self._placer
+        m.submodules.inspector = inspector = Inspector(self._params)
         wiring.connect(m, cutoff.flits, placer.flits)
+        wiring.connect(m, inspector.checking, contexts.checking)
+        wiring.connect(m, inspector.checked, contexts.checked)
         m.d.comb += [
+            inspector.valid.eq(placer.flits.valid & placer.flits.ready),
+            inspector.known.eq(contexts.known & ~cutoff.cutting),
+            *(
+                inspector.flit[name].eq(placer.context if name == "context" else placer.flits.payload[name])
+                for name, _ in inspector.flit.shape()
+            ),
             contexts.data_tag.eq(cutoff.data_tag),
             cutoff.data_known.eq(contexts.data_known),
             placer.target.place.eq(contexts.place),

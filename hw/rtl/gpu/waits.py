@@ -8,12 +8,13 @@ from hw.params import Params
 from hw.params.protocol import ITEM_BITS
 from hw.rtl.gpu.layouts import acknowledgement_layout, context_bits
 
-COURSE = data.StructLayout({"invalid": 1, "longer": 1, "brought": 1, "abandoned": 1})
+COURSE = data.StructLayout({"invalid": 1, "longer": 1, "brought": 1, "abandoned": 1, "poisoned": 1})
 """What a command has met.
 
 - `invalid`: memory has refused some of its data. `longer`: some had no room.
 - `brought`: it is a READ, and all of its data came.
 - `abandoned`: it ends without the node.
+- `poisoned`: some of its data is not what was stored.
 """
 
 
@@ -32,7 +33,9 @@ class Waits(wiring.Component):
     sent, moved, acknowledged, ended : In, streams of `acknowledgement_layout(params)`, always ready
         As of `Contexts`; data that has `ended` is `longer` than there was room.
     longer : In(1)
-    issued, recorded, released : In, streams of the number of a context, always ready
+    issued, checking, recorded, released : In, streams of the number of a context, always ready
+        As of `Contexts`.
+    checked : In, stream of `acknowledgement_layout(params)`, always ready
         As of `Contexts`.
     answer_valid, answering, complete, streamed, writes : In
         The node, or the engine, has answered the command of context `answering`; the answer `writes` a result.
@@ -59,8 +62,8 @@ class Waits(wiring.Component):
 
     Invariants
     ----------
-    Part of 10: a command is done when the node has answered, everything is sent, all of its data was issued, and memory
-    has acknowledged each burst.
+    Part of 10: a command is done when the node has answered, everything is sent, all of its data was issued, memory
+    has acknowledged each burst, and each segment was checked.
 
     Counters
     --------
@@ -84,6 +87,8 @@ class Waits(wiring.Component):
                 "ended": acknowledgements,
                 "longer": In(1),
                 "issued": numbers,
+                "checking": numbers,
+                "checked": acknowledgements,
                 "recorded": numbers,
                 "released": numbers,
                 "answer_valid": In(1),
@@ -113,7 +118,7 @@ class Waits(wiring.Component):
         """Follow the command of context `i`."""
         names = ("answered", "streamed", "sent", "taken", "task")
         answered, streamed, sent, taken, task = (Signal(name=f"{name}_{i}") for name in names)
-        bursts = Signal(ITEM_BITS + 1, name=f"bursts_{i}")
+        bursts = Signal(ITEM_BITS + 2, name=f"bursts_{i}")
         used, read, ended = self.used[i], self.reads[i], course.brought
 
         def its(port: str) -> Value:
@@ -125,7 +130,8 @@ class Waits(wiring.Component):
             return end.valid & (end.payload.token == i)
 
         answers = self.answer_valid & (self.answering == i)
-        m.d.sync += bursts.eq(bursts + (answers & self.writes) + its("issued") - its("recorded") - ack("acknowledged"))
+        begun = (answers & self.writes) + its("issued") + its("checking")
+        m.d.sync += bursts.eq(bursts + begun - its("recorded") - ack("acknowledged") - ack("checked"))
         m.d.comb += self.done[i].eq(used & ~taken & answered & sent & (ended | ~streamed) & (bursts == 0))
         with m.If(self.begins & (self.beginning == i)):
             m.d.sync += [
@@ -148,6 +154,8 @@ class Waits(wiring.Component):
                 m.d.sync += sent.eq(1)
             with m.If(ack("ended")):
                 m.d.sync += [ended.eq(1), course.longer.eq(self.longer)]
+            with m.If(ack("checked") & self.checked.payload.error):
+                m.d.sync += course.poisoned.eq(1)
             with m.If(self.taken & (self.picked == i)):
                 m.d.sync += taken.eq(1)
             with m.If(its("released")):
