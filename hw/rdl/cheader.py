@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from hw.params import protocol, records
 from hw.params.commands import Fate
-from hw.params.protocol import FrameState, Handle, LookupMode, MessageKind, ModelState, Opcode, SlotId, Status
+from hw.params.protocol import EngineOpcode, FrameState, Handle, LookupMode, MessageKind, ModelState, Opcode, SlotId, Status
 from hw.params.records import Record
 from hw.params.registers import Bound, ErrorKind
 from hw.rdl.registers import REQUESTER, Kind, Register, register_map
@@ -13,6 +13,7 @@ from hw.rdl.registers import REQUESTER, Kind, Register, register_map
 ENUMERATIONS: dict[str, type[IntEnum]] = {
     "status": Status,
     "opcode": Opcode,
+    "engine_opcode": EngineOpcode,
     "lookup_mode": LookupMode,
     "frame_state": FrameState,
     "model_state": ModelState,
@@ -23,14 +24,19 @@ ENUMERATIONS: dict[str, type[IntEnum]] = {
 }
 RECORDS: dict[str, Record] = {
     "settings": records.SETTINGS,
+    "staging": records.STAGING,
     "descriptor": records.DESCRIPTOR,
     "completion": records.COMPLETION,
     "event": records.EVENT,
+    "block": records.BLOCK,
+    "arrival": records.ARRIVAL,
 }
 FLAGS: dict[str, tuple[str, ...]] = {
-    "descriptor": ("PIN", "RUN", "PARK", "LIVE", "SCATTERED"),
+    "descriptor": ("PIN", "RUN", "PARK", "LIVE", "SCATTERED", "STAGED"),
     "completion": ("PHASE", "NAMED", "GIVEN"),
     "event": ("OF_PARTITION", "OF_MODEL", "LOST"),
+    "block": ("SCATTERED",),
+    "arrival": ("ARRIVED", "FAILED"),
 }
 """Of the field `flags` of a record, the names in `hw.params.records`."""
 IDENTIFIERS: dict[str, tuple[type[Handle] | type[SlotId], int]] = {"handle": (Handle, 128), "slot_id": (SlotId, 64)}

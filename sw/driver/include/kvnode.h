@@ -426,6 +426,15 @@
 #define KVNODE_REQUESTER_REG_CAP_COMMANDS_COMMANDS_SHIFT 0
 #define KVNODE_REQUESTER_REG_CAP_COMMANDS_COMMANDS_MASK 0x0000ffffu
 
+/* Engines */
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_OFFSET 0x014u
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_PREFETCHES_SHIFT 0
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_PREFETCHES_MASK 0x000000ffu
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_FILL_SEGMENTS_SHIFT 8
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_FILL_SEGMENTS_MASK 0x0000ff00u
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_WINDOW_SEGMENTS_SHIFT 16
+#define KVNODE_REQUESTER_REG_CAP_PREFETCH_WINDOW_SEGMENTS_MASK 0xffff0000u
+
 /* Event ring, service */
 #define KVNODE_REQUESTER_REG_EVENT_CONTROL_OFFSET 0x020u
 #define KVNODE_REQUESTER_REG_EVENT_CONTROL_ENABLE_SHIFT 0
@@ -549,6 +558,11 @@
 #define KVNODE_RING_REG_HEAD_HEAD_SHIFT 0
 #define KVNODE_RING_REG_HEAD_HEAD_MASK 0x0000ffffu
 
+/* Staging ring, doorbell */
+#define KVNODE_RING_REG_CONSUMED_OFFSET 0x024u
+#define KVNODE_RING_REG_CONSUMED_SEGMENTS_SHIFT 0
+#define KVNODE_RING_REG_CONSUMED_SEGMENTS_MASK 0x0000ffffu
+
 /* The subject of BIND, SET_PARTITION and DROP_PARTITION. */
 struct kvnode_settings {
     uint8_t partition;
@@ -569,6 +583,17 @@ _Static_assert(offsetof(struct kvnode_settings, port) == 4, "port of kvnode_sett
 _Static_assert(offsetof(struct kvnode_settings, ring) == 5, "ring of kvnode_settings");
 _Static_assert(offsetof(struct kvnode_settings, quota) == 6, "quota of kvnode_settings");
 _Static_assert(offsetof(struct kvnode_settings, guarantee) == 10, "guarantee of kvnode_settings");
+
+/* The subject of a PREFETCH that is STAGED. */
+struct kvnode_staging {
+    uint64_t address;
+    uint8_t log2_segments;
+    uint8_t reserved[7];
+};
+_Static_assert(sizeof(struct kvnode_staging) == 16, "size of kvnode_staging");
+_Static_assert(offsetof(struct kvnode_staging, address) == 0, "address of kvnode_staging");
+_Static_assert(offsetof(struct kvnode_staging, log2_segments) == 8, "log2_segments of kvnode_staging");
+_Static_assert(offsetof(struct kvnode_staging, reserved) == 9, "reserved of kvnode_staging");
 
 /* An entry of a submission ring: a command as on a link, and where its data is. */
 struct kvnode_descriptor {
@@ -607,6 +632,7 @@ _Static_assert(offsetof(struct kvnode_descriptor, reserved) == 59, "reserved of 
 #define KVNODE_DESCRIPTOR_FLAG_PARK 0x4u
 #define KVNODE_DESCRIPTOR_FLAG_LIVE 0x8u
 #define KVNODE_DESCRIPTOR_FLAG_SCATTERED 0x10u
+#define KVNODE_DESCRIPTOR_FLAG_STAGED 0x20u
 
 /* An entry of a completion ring, and a result of one key of a LOOKUP. */
 struct kvnode_completion {
@@ -662,6 +688,47 @@ _Static_assert(offsetof(struct kvnode_event, phase) == 63, "phase of kvnode_even
 #define KVNODE_EVENT_FLAG_OF_MODEL 0x2u
 #define KVNODE_EVENT_FLAG_LOST 0x4u
 
+/* An entry of the list of blocks of a PREFETCH. */
+struct kvnode_block {
+    uint64_t handle[2];
+    uint64_t data;
+    uint32_t length;
+    uint8_t page_shift;
+    uint8_t flags;
+    uint8_t reserved[34];
+};
+_Static_assert(sizeof(struct kvnode_block) == 64, "size of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, handle) == 0, "handle of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, data) == 16, "data of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, length) == 24, "length of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, page_shift) == 28, "page_shift of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, flags) == 29, "flags of kvnode_block");
+_Static_assert(offsetof(struct kvnode_block, reserved) == 30, "reserved of kvnode_block");
+#define KVNODE_BLOCK_FLAG_SCATTERED 0x10u
+
+/* An entry of the arrival table of a PREFETCH. */
+struct kvnode_arrival {
+    uint32_t length;
+    uint16_t block;
+    uint16_t segment;
+    uint16_t count;
+    uint16_t tag;
+    uint8_t status;
+    uint8_t flags;
+    uint16_t reserved;
+};
+_Static_assert(sizeof(struct kvnode_arrival) == 16, "size of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, length) == 0, "length of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, block) == 4, "block of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, segment) == 6, "segment of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, count) == 8, "count of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, tag) == 10, "tag of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, status) == 12, "status of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, flags) == 13, "flags of kvnode_arrival");
+_Static_assert(offsetof(struct kvnode_arrival, reserved) == 14, "reserved of kvnode_arrival");
+#define KVNODE_ARRIVAL_FLAG_ARRIVED 0x1u
+#define KVNODE_ARRIVAL_FLAG_FAILED 0x2u
+
 enum kvnode_status {
     KVNODE_STATUS_OK = 0, /* done */
     KVNODE_STATUS_HIT = 1, /* the block is sealed and may be read */
@@ -703,6 +770,13 @@ enum kvnode_opcode {
     KVNODE_OPCODE_SET_MODEL = 19,
     KVNODE_OPCODE_RETIRE = 20,
     KVNODE_OPCODE_SET_EPOCH = 21,
+};
+
+enum kvnode_engine_opcode {
+    KVNODE_ENGINE_OPCODE_PREFETCH = 64,
+    KVNODE_ENGINE_OPCODE_CANCEL = 65,
+    KVNODE_ENGINE_OPCODE_PUT = 80,
+    KVNODE_ENGINE_OPCODE_FLUSH = 81,
 };
 
 enum kvnode_lookup_mode {
