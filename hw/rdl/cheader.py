@@ -5,7 +5,17 @@ from enum import IntEnum
 
 from hw.params import protocol, records
 from hw.params.commands import Fate
-from hw.params.protocol import EngineOpcode, FrameState, Handle, LookupMode, MessageKind, ModelState, Opcode, SlotId, Status
+from hw.params.protocol import (
+    EngineOpcode,
+    FrameState,
+    Handle,
+    LookupMode,
+    MessageKind,
+    ModelState,
+    Opcode,
+    SlotId,
+    Status,
+)
 from hw.params.records import Record
 from hw.params.registers import Bound, ErrorKind
 from hw.rdl.registers import REQUESTER, Kind, Register, register_map

@@ -16,8 +16,8 @@ from tests.hw.requester_models import Node
 from tests.hw.requester_world import Software, World
 
 BLOCK, ARRIVAL = records.BLOCK, records.ARRIVAL
-KINDS = ("stale", "poison", "damaged", "beyond", "room", "refused", "page")
-STATUS = dict(zip(KINDS, ["STALE", "POISON", "POISON", "RANGE", "RANGE", "INVALID", "INVALID"], strict=True))
+KINDS = ("stale", "poison", "tainted", "damaged", "beyond", "room", "refused", "page")
+STATUS = dict(zip(KINDS, ["STALE", "POISON", "POISON", "POISON", "RANGE", "RANGE", "INVALID", "INVALID"], strict=True))
 
 
 def prefetch_params(beat_bytes: int) -> Params:
@@ -141,7 +141,7 @@ class Library(Node):
             flits = self._segment(data[at : at + SEGMENT], header, first + i, last=i == count - 1)
             if i == bad and kind == "damaged":
                 flits[-1]["data"] ^= 1
-            if i == bad and kind == "poison":
+            if i == bad and kind in ("poison", "tainted"):
                 flits[-1]["ok"] = 0
             self.out[2].extend(flits)  # type: ignore[index]
         return (Status.POISON if kind == "poison" else Status.OK), True
@@ -180,7 +180,7 @@ class PrefetchCommands(Commands):
             new.staging, new.log2_staging, new.start = staging
         kinds = [rng.choice(KINDS) if rng.random() < self.rate else "good" for _ in range(count)]
         if staging is not None:
-            kinds = [kind if kind in ("stale", "poison", "damaged", "beyond") else "good" for kind in kinds]
+            kinds = [kind if kind in ("stale", "poison", "tainted", "damaged", "beyond") else "good" for kind in kinds]
         table = self.host.allocate(64 * len(kinds if same is None else same.blocks), align=128)
         entries = (
             [self._block(new, kind, table + 64 * i, staged=staging is not None) for i, kind in enumerate(kinds)]

@@ -51,7 +51,7 @@ class Engines(wiring.Component):
         Ends of tasks: `complete` and `outcome`.
     bursts, beats : Out and In, as of clients of `HostReader`, one an engine
     writes, write_beats, written : as of clients of `HostWriter`, one an engine
-    consumed : as of `Prefetch`
+    consumed : as of `Prefetch`, if there is one
     running : In, a bit a ring
         Of any other ring nothing is written; its tasks end, with any status.
     cutting : In(1)
@@ -69,6 +69,7 @@ class Engines(wiring.Component):
     def __init__(self, params: Params):
         self._params = params
         self._owners = engine_owners(params)
+        rings = params.tables.rings_per_port
         streams = {
             "tasks": In(stream.Signature(task_layout(params))),
             "starts": Out(stream.Signature(start_layout(params))),
@@ -84,12 +85,12 @@ class Engines(wiring.Component):
         super().__init__(
             {name: member.array(len(self._owners)) for name, member in streams.items()}
             | {
-                "consumed": In(data.ArrayLayout(ITEM_BITS, params.tables.rings_per_port)),
-                "running": In(params.tables.rings_per_port),
+                "running": In(rings),
                 "cutting": In(1),
                 "urgent": Out(1),
                 "idle": Out(1),
             }
+            | ({"consumed": In(data.ArrayLayout(ITEM_BITS, rings))} if params.requester.prefetches else {})
         )
 
     def elaborate(self, platform: object) -> Module:

@@ -21,13 +21,17 @@ ADDRESSES = 1 << 64
 
 
 class Issued(NamedTuple):
-    """In that cycle the requester of a port has given software's command `tag` of a ring the tag `link_tag`."""
+    """In that cycle the requester of a port has given software's command `tag` of a ring the tag `link_tag`.
+
+    Where there are engines, `owner` says whose it is; a command of an engine has the tag of its task.
+    """
 
     cycle: int
     port: int
     ring: int
     tag: int
     link_tag: int
+    owner: int = 0
 
 
 class SystemHarness(Simulation):

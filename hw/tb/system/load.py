@@ -6,7 +6,7 @@ import google_crc32c
 
 from hw.params import Params
 from hw.params import commands as c
-from hw.params.protocol import ModelState, Opcode, RingId, Status
+from hw.params.protocol import EngineOpcode, ModelState, Opcode, RingId, Status
 from hw.params.records import COMPLETION, DESCRIPTOR, PHASE
 from hw.rdl import register_map, requester_map
 from hw.tb.harness.system import SystemHarness
@@ -37,40 +37,52 @@ class Ring:
     def __post_init__(self) -> None:
         for place, memory in enumerate((self.submissions, self.completions, self.data), start=1):
             self.harness.map(self.port, place * STRIDE, memoryview(memory), writable=True)
-        self._write("SUBMISSION_HIGH", 1)
-        self._write("COMPLETION_HIGH", 2)
-        self._write("SIZE", LOG2_ENTRIES)
-        self._write("CONTROL", 1)
+        self.write("SUBMISSION_HIGH", 1)
+        self.write("COMPLETION_HIGH", 2)
+        self.write("SIZE", LOG2_ENTRIES)
+        self.write("CONTROL", 1)
 
-    def put(self, opcode: Opcode, **fields: int) -> None:
-        """Write a descriptor behind those there are; its tag is its place."""
+    def put(self, opcode: Opcode | EngineOpcode, **fields: int) -> None:
+        """Write a descriptor behind those there are, about `data` if nothing else is said; its tag is its place."""
         at = self.tail * DESCRIPTOR.size
-        self.submissions[at : at + DESCRIPTOR.size] = DESCRIPTOR.pack(
-            opcode=opcode, data=3 * STRIDE, tag=self.tail, **fields
-        )
+        fields = {"opcode": opcode, "data": 3 * STRIDE, "tag": self.tail} | fields
+        self.submissions[at : at + DESCRIPTOR.size] = DESCRIPTOR.pack(**fields)
         self.tail = (self.tail + 1) % (1 << LOG2_ENTRIES)
 
     def ring(self) -> None:
         """Ring the doorbell."""
-        self._write("TAIL", self.tail)
+        self.write("TAIL", self.tail)
 
-    def ask(self, opcode: Opcode, wanted: Status, **fields: int) -> dict[str, int]:
+    def ask(self, opcode: Opcode | EngineOpcode, wanted: Status, **fields: int) -> dict[str, int]:
         """Have a command done; the fields of its completion. CheckError for another status, or none."""
         self.put(opcode, **fields)
         self.ring()
+        return self.end(opcode, wanted)
+
+    def end(self, opcode: Opcode | EngineOpcode, wanted: Status) -> dict[str, int]:
+        """Wait for the end of the oldest command; the fields of its completion. CheckError as from `ask`."""
         at = self.head * COMPLETION.size
         for _ in range(PATIENCE // 100):
             found = COMPLETION.unpack(bytes(self.completions[at : at + COMPLETION.size]))
             if found["flags"] & PHASE:
                 self.head += 1
-                self._write("HEAD", self.head)
+                self.write("HEAD", self.head)
                 if found["status"] != wanted:
                     raise CheckError(f"{opcode.name}: {Status(found['status']).name}, expected {wanted.name}")
                 return found
             self.harness.run(100)
         raise CheckError(f"{opcode.name}: no completion in {PATIENCE:,} cycles")
 
-    def _write(self, name: str, value: int) -> None:
+    def store(self, key: int, data: bytes, session: int) -> int:
+        """Store a block; its handle. CheckError if the node does not take it."""
+        self.data[: len(data)] = data
+        length = len(data)
+        handle = self.ask(Opcode.ALLOC, Status.GRANTED, subject=key, length=length, slot=session)["handle"]
+        self.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
+        self.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(data))
+        return handle
+
+    def write(self, name: str, value: int) -> None:
         self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
 
 
@@ -80,6 +92,15 @@ def busy(harness: SystemHarness, params: Params) -> list[Ring]:
     A block as large as a frame is read whole; it is sealed, so the WRITEs come to nothing, but their data is moved.
     Raises CheckError if the system does not do what this needs.
     """
+    serve(harness, params)
+    made = [_stored(harness, params, port) for port in range(params.tables.ports)]
+    for ring in made:
+        ring.ring()
+    return made
+
+
+def serve(harness: SystemHarness, params: Params) -> None:
+    """Bring a system into service, with one partition, one model, and ring 0 of each port. CheckError if it refuses."""
     status = register_map()["STATUS"]
     while not harness.read_register(status.offset)[0] & status.field("ready").mask:
         if harness.cycle > PATIENCE:
@@ -94,10 +115,6 @@ def busy(harness: SystemHarness, params: Params) -> list[Ring]:
     ):
         if administer(harness, command) not in (None, Status.OK):
             raise CheckError(f"{command} was refused")
-    made = [_stored(harness, params, ring.port) for ring in rings]
-    for ring in made:
-        ring.ring()
-    return made
 
 
 def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
@@ -105,10 +122,7 @@ def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
     length = params.pools[0].frame_bytes
     data = bytearray(i * 7 + (i >> 8) + port & 0xFF for i in range(length))
     ring = Ring(harness, params, port, data)
-    session = ring.ask(Opcode.OPEN_SESSION, Status.OK)["slot"]
-    handle = ring.ask(Opcode.ALLOC, Status.GRANTED, subject=port, length=length, slot=session)["handle"]
-    ring.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
-    ring.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(bytes(data)))
+    handle = ring.store(port, bytes(data), ring.ask(Opcode.OPEN_SESSION, Status.OK)["slot"])
     while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
         ring.put(Opcode.READ, subject=handle, count=params.segments(length), length=length)
         ring.put(Opcode.WRITE, subject=handle, length=length)

@@ -104,8 +104,9 @@ class Fills(wiring.Component):
         with m.If(ended.valid):
             m.d.comb += ending.eq(reads[ended.payload.job].count)
         m.d.sync += flying.eq(flying + Mux(allocate, read.count, 0) - ending)
+        most_users = requester.prefetches * (fills + 2)  # a queue of steps each, and one at both ends
         for i in range(fills):
-            users = Signal(ITEM_BITS, name=f"users_{i}")
+            users = Signal(range(most_users + 1), name=f"users_{i}")
             asked, left = self.granted & (self.fill == i), self.release & (self.releasing == i)
             m.d.sync += users.eq(users + asked - left)
             with m.If(allocate & (free == i)):
