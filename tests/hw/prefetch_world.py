@@ -16,8 +16,10 @@ from tests.hw.requester_models import Node
 from tests.hw.requester_world import Software, World
 
 BLOCK, ARRIVAL = records.BLOCK, records.ARRIVAL
-KINDS = ("stale", "poison", "tainted", "damaged", "beyond", "room", "refused", "page")
-STATUS = dict(zip(KINDS, ["STALE", "POISON", "POISON", "POISON", "RANGE", "RANGE", "INVALID", "INVALID"], strict=True))
+KINDS = ("stale", "poison", "tainted", "damaged", "beyond", "room", "refused", "page", "pages")
+STATUS = dict(
+    zip(KINDS, ["STALE", "POISON", "POISON", "POISON", "RANGE", "RANGE", "INVALID", "INVALID", "INVALID"], strict=True)
+)
 
 
 def prefetch_params(beat_bytes: int) -> Params:
@@ -224,8 +226,8 @@ class PrefetchCommands(Commands):
             self.library.blocks[fields["handle"]] = data, kind
         buffers: list[int] = []
         if not staged:
-            if kind == "page" or rng.random() < 0.5:
-                buffers = self._pages(fields, span, bad=kind == "page")
+            if kind in ("page", "pages") or rng.random() < 0.5:
+                buffers = self._pages(fields, span, kind)
             else:
                 fields["data"] = self.hbm.allocate(SEGMENT * span, align=SEGMENT)
                 buffers = [fields["data"] + SEGMENT * i for i in range(span)]
@@ -238,16 +240,18 @@ class PrefetchCommands(Commands):
         new.blocks.append(Wanted(fields["handle"], data, kind, buffers))
         return BLOCK.pack(**fields)
 
-    def _pages(self, fields: dict[str, int], span: int, *, bad: bool) -> list[int]:
+    def _pages(self, fields: dict[str, int], span: int, kind: str) -> list[int]:
         rng = self.random
         shift = rng.choice([9, 10, 11])
         pages = -(-span * SEGMENT >> shift)
         starts = [self.hbm.allocate(1 << shift, align=SEGMENT) for _ in range(pages)]
         buffers = [starts[i * SEGMENT >> shift] + (i * SEGMENT & (1 << shift) - 1) for i in range(span)]
-        if bad:
+        if kind == "page":
             starts[rng.randrange(pages)] += rng.choice([1, 256])
         fields["data"] = self.host.allocate(8 * pages, align=128)
         self.host.put(fields["data"], b"".join(at.to_bytes(8, "little") for at in starts))
+        if kind == "pages":
+            self.host.bad.update(range(fields["data"], fields["data"] + 8 * pages))
         fields |= {"page_shift": shift, "flags": records.SCATTERED}
         return buffers
 
@@ -277,10 +281,10 @@ class PrefetchCommands(Commands):
     def judge(self, submission: Submission, entry: dict[str, int]) -> None:
         fields = submission.fields
         if fields["opcode"] == EngineOpcode.CANCEL:
-            if entry["status"] not in (Status.OK, Status.MISS):
+            if entry["status"] not in (Status.OK, Status.MISS, Status.NO_SPACE):
                 raise CheckError(f"CANCEL ends as {entry}")
             of = self.by_tag.get(fields["count"])
-            if isinstance(of, Prefetch) and of.ring == submission.ring:
+            if isinstance(of, Prefetch) and of.ring == submission.ring and entry["status"] == Status.OK:
                 of.closed = True
                 if self.library.has(of.fields["tag"]):
                     raise CheckError("a CANCEL completes, and a READ of the PREFETCH is under way")

@@ -165,6 +165,7 @@ def cancelled(world: PrefetchWorld) -> Software:
         world.put_cancel(1, tag)
         world.put_cancel(0, other)
         world.put_cancel(0, tag)
+        world.put_cancel(0, tag)
         for number in (0, 1):
             yield from world.ring_doorbell(number)
         yield from world.settle(0)

@@ -29,7 +29,7 @@ MUTANTS: dict[str, tuple[type, str, str, Story, float]] = {
     "a damaged segment is taken for good": (Inspector, "now.crc != crc.crcs.payload", "0", lists, 0.9),
     "a segment that is not what was stored is taken for good": (Inspector, "~now.ok | ", "", lists, 0.9),
     "a check is not waited for": (Waits, ' - ack("checked"))', ")", lists, 0),
-    "a damaged segment ends OK": (Contexts, "course.poisoned & (read.data.status", "0 & (read.data.status", lists, 0.9),
+    "a damaged segment ends OK": (Contexts, "course.poisoned & read.data.status", "0 & read.data.status", lists, 0.9),
     "a bad block is marked arrived": (
         Arrivals,
         "mark.record.flags.arrived.eq(~self.bad)",
@@ -81,7 +81,6 @@ MUTANTS: dict[str, tuple[type, str, str, Story, float]] = {
     "a fill is free too soon": (Fills, "with m.If(left & (users == 1)):", "with m.If(left):", merged, 0),
     "a fill stays": (Fills, "with m.If(left & (users == 1)):", "with m.If(left & (users == 2)):", lists, 0),
     "nothing is merged": (Fills, "merge.eq(self.ask & same.any())", "merge.eq(0 & same.any())", merged, 0),
-    "the window is not looked at": (Fills, "flying + read.count <= window", "1", lists, 0),
     "the window does not open": (
         Fills,
         "Mux(allocate, read.count, 0) - ending",

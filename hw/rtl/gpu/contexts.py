@@ -290,7 +290,7 @@ class Contexts(wiring.Component):
             m.d.sync += done.outcome.slot.eq(Mux(told, length.data, 0))
         with m.If(told & course.longer):
             m.d.sync += done.outcome.status.eq(Status.RANGE)
-        with m.If(course.poisoned & (read.data.status == Status.OK)):
+        with m.If(course.poisoned & read.data.status.matches(Status.OK)):
             m.d.sync += done.outcome.status.eq(Status.POISON)
         with m.If(row.refused | course.abandoned):
             m.d.sync += [
