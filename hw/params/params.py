@@ -123,6 +123,20 @@ class RequesterParams(Section):
     fill_segments: int = param(4, "segments of such a READ at most", low=1, high=64)
     window_segments: int = param(32, "segments under way of all prefetches", low=1, high=1024)
     slots: int = param(0, "blocks that its write-back buffer holds; 0: it has none", low=0, high=64)
+    slots_high: int = param(
+        0, "used slots from which on write-back comes before prefetch; 0: three quarters of them", low=0, high=64
+    )
+    slots_low: int = param(0, "used slots below which it does not any more; 0: a quarter of them", low=0, high=64)
+
+    @property
+    def high_mark(self) -> int:
+        """Used slots from which on write-back is urgent."""
+        return self.slots_high or max(1, self.slots * 3 // 4)
+
+    @property
+    def low_mark(self) -> int:
+        """Used slots below which it is not any more."""
+        return self.slots_low or max(1, self.slots // 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,6 +291,11 @@ class Params:
             not (requester.prefetches or requester.slots) or requester.commands >= LEAST_COMMANDS,
             f"requester.commands = {requester.commands} with requester.prefetches = {requester.prefetches} and"
             f" requester.slots = {requester.slots}, expected {LEAST_COMMANDS} or more, or no engine",
+        )
+        require(
+            requester.low_mark <= requester.high_mark,
+            f"requester.slots_low = {requester.slots_low} with requester.slots_high = {requester.slots_high} and"
+            f" requester.slots = {requester.slots}, expected no more than from which on it is urgent",
         )
         require(
             requester.fill_segments <= requester.window_segments,

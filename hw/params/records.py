@@ -86,6 +86,18 @@ DESCRIPTOR = Record(
   STAGED, segments go one behind the other to a ring in the GPU's memory, which `subject` describes (STAGING); `crc` is
   what CONSUMED of the ring reads when it begins.
 - CANCEL: `count` is the `tag` of the PREFETCH on this ring.
+
+Of a PUT:
+
+- `flags`: SCATTERED; FENCED: it waits until the FENCE register of its ring has reached the low 32 bits of `results`;
+  OPEN: the block is not sealed, another PUT goes on; APPENDED: it goes on with a block.
+- `subject`, `model`: the key; with APPENDED, the handle. `slot`: the session, with APPENDED too.
+- `data`, `length`, `page_shift`: the bytes, as of WRITE. Only the last PUT of a block may have a number of them that is
+  not one of whole segments, or none.
+- `count`: with OPEN and without APPENDED, the segments that the block may have in all.
+- `segment`, `crc`: with APPENDED, the segments that the block has, and their CRC32C.
+
+Of a FLUSH: `flags`: OF_SESSION; `slot`: then, the session.
 """
 
 STAGING = Record(
@@ -145,15 +157,22 @@ SETTINGS = Record(
 PIN, RUN, PARK, LIVE, SCATTERED, STAGED = (1 << bit for bit in range(6))
 """Flags of a descriptor. The first four are those of a command."""
 
+FENCED, OPEN, APPENDED = (1 << bit for bit in range(5, 8))
+"""Flags of a PUT: it waits for its producer; its block is not sealed yet; it goes on with a block."""
+
+OF_SESSION = 1 << 5
+"""A flag of a FLUSH: it is about one session."""
+
 _OUTCOME = {"handle": 128, "slot": 64, "tag": 16, "count": 16, "items": 16, "status": 8, "flags": 8}
 
 COMPLETION = Record(doc="An entry of a completion ring, and a result of one key of a LOOKUP.", fields=_OUTCOME)
 """- `handle`, `slot`: of the block, and of the session or pin that was given, if `flags` has NAMED and GIVEN.
+- `slot` of a PUT that is OPEN and ended OK: with GIVEN, the CRC32C of the block so far.
 - `slot` of a READ that ended OK or RANGE, without GIVEN: the bytes of its data. Of all else it is 0 without GIVEN, as
   `handle` is without NAMED.
 - `tag`: of the descriptor; 0 in a result.
-- `count`: of LOOKUP, the keys that hit. Of WRITE, the segments that the node has appended, as it says, whatever the
-  status is. Of READ, the segments if the status is OK, else 0.
+- `count`: of LOOKUP, the keys that hit. Of WRITE and PUT, the segments that the node has appended, as it says, whatever
+  the status is. Of READ, the segments if the status is OK, else 0.
 - `items`: of LOOKUP, the results that were written; in a result, the number of its key.
 - `status`: an `hw.params.protocol.Status`.
 - `flags`: NAMED, GIVEN; PHASE is the first thing to look at: 1 in the first round of a ring after it was enabled, then

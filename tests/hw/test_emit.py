@@ -62,7 +62,14 @@ def test_lint_is_silent_of_several_slices_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "engines", [("prefetches=2",), pytest.param(("prefetches=1", "fills=4"), marks=pytest.mark.nightly)]
+    "engines",
+    [
+        ("prefetches=2",),
+        *(
+            pytest.param(engines, marks=pytest.mark.nightly)
+            for engines in (("prefetches=1", "fills=4"), ("slots=4", "commands=8"), ("prefetches=2", "slots=4"))
+        ),
+    ],
 )
 def test_lint_is_silent_of_engines_too(tmp_path: Path, engines: tuple[str, ...]) -> None:
     params = load_params(None, ["preset=TINY", *(f"requester.{each}" for each in engines)])

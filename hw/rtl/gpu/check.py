@@ -1,13 +1,15 @@
 """What can be seen to be wrong with a descriptor."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
-from hw.params import Params
+from hw.params import Params, crc32c
 from hw.params.protocol import EngineOpcode, Opcode, Status
 from hw.params.records import ALIGNMENT, PAGE_SHIFTS
 from hw.rtl.gpu.layouts import ENGINE_OPCODES, engine_owners
+
+CRC_BYTES = crc32c.WIDTH // 8
 
 
 def check(m: Module, params: Params, descriptor: data.View, context: data.View) -> None:
@@ -15,9 +17,9 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
 
     These are a `context_layout(params)` and a `DESCRIPTOR`.
 
-    It is refused INVALID for addresses that are not aligned, a page size that there is none of, too many keys, or an
-    engine that there is none of; else RANGE for a WRITE longer than the largest frame. All else is the node's to judge,
-    or the engine's.
+    It is refused INVALID for addresses that are not aligned, a page size that there is none of, too many keys, a PUT
+    that is too short, or an engine that there is none of; else RANGE for a WRITE or PUT longer than the largest frame.
+    All else is the node's to judge, or the engine's.
     """
     segment_shift = exact_log2(params.memory.segment_bytes)
     largest = max(pool.frame_bytes for pool in params.pools)
@@ -36,13 +38,21 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
         ),
         loose.eq(descriptor.data[:strict].any()),
     ]
+    put = descriptor.opcode == EngineOpcode.PUT if params.requester.slots else Const(0)
+    put_flags = descriptor.flags.engine.put
+    moves = Signal()
+    m.d.comb += moves.eq(write | put)
     here = {opcode for owner in engine_owners(params) for opcode in ENGINE_OPCODES[owner]}
     absent = {opcode for opcodes in ENGINE_OPCODES.values() for opcode in opcodes} - here
     with m.If(lookup):
         many = descriptor.count > params.tables.lookup_keys
         m.d.comb += invalid.eq(loose | descriptor.results[:strict].any() | many)
-    with m.Elif(write | read):
-        m.d.comb += invalid.eq(Mux(descriptor.flags.scattered, loose | page, descriptor.data[:segment_shift].any()))
+    with m.Elif(moves | read):
+        # An empty end of a block has no data; a CRC32C goes on from the one before within the first four bytes.
+        few = Mux(put_flags.appended, descriptor.length < CRC_BYTES, descriptor.length == 0)
+        empty = put_flags.appended & ~put_flags.open & (descriptor.length == 0)
+        wrong = Mux(descriptor.flags.scattered, loose | page, descriptor.data[:segment_shift].any())
+        m.d.comb += invalid.eq(Mux(put, ~empty & (few | wrong), wrong))
     if EngineOpcode.PREFETCH in here:
         with m.Elif(descriptor.opcode == EngineOpcode.PREFETCH):
             m.d.comb += invalid.eq(loose | descriptor.results[:strict].any())
@@ -62,6 +72,6 @@ def check(m: Module, params: Params, descriptor: data.View, context: data.View) 
         context.place.page_shift.eq(descriptor.page_shift),
         context.room.eq(descriptor.length),
         context.results.eq(descriptor.results),
-        context.refused.eq(invalid | (write & (descriptor.length > largest))),
+        context.refused.eq(invalid | (moves & (descriptor.length > largest))),
         context.refusal.eq(Mux(invalid, Status.INVALID, Status.RANGE)),
     ]

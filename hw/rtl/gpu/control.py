@@ -10,7 +10,7 @@ from hw.params.protocol import ITEM_BITS
 from hw.rdl import requester_map
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS, Registers
-from hw.rtl.gpu.layouts import RING_SETTINGS, RING_STATE, counts_layout
+from hw.rtl.gpu.layouts import COUNTED_PUTS, RING_SETTINGS, RING_STATE, counts_layout
 
 LOW_ZEROS = exact_log2(records.ALIGNMENT)
 """Bits of the address of a ring that are always 0."""
@@ -53,7 +53,7 @@ class RequesterControl(wiring.Component):
 
     Counters
     --------
-    `fetched`, `refused` and `dropped` of `counts`, since reset.
+    `fetched`, `refused`, `dropped` and `puts` of `counts`, since reset.
     """
 
     def __init__(self, params: Params):
@@ -93,6 +93,7 @@ class RequesterControl(wiring.Component):
                 ring.log2_entries.eq(says("size").log2_entries),
                 ring.tail.eq(says("tail").tail),
                 ring.head.eq(says("head").head),
+                ring.fence.eq(says("fence").count),
                 getattr(hardware, f"ring{i}_status").active.eq(state.active),
                 getattr(hardware, f"ring{i}_status").failed.eq(state.failed),
                 getattr(hardware, f"ring{i}_status").losing.eq(state.losing),
@@ -114,6 +115,8 @@ class RequesterControl(wiring.Component):
         ]
         for name in ("fetched", "refused", "dropped"):
             m.d.comb += getattr(hardware, f"count_{name}").count.increment.eq(self.counts[name])
+        for name, _ in COUNTED_PUTS:
+            m.d.comb += getattr(hardware, f"count_puts_{name}").count.increment.eq(self.counts.puts[name])
         for name in ("completion", "event", "failed", "inactive"):
             m.d.comb += hardware.interrupt_status[name].eq(self.counts[name])
         return m

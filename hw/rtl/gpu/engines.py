@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hw.params import Params
 from hw.params.protocol import ITEM_BITS
 from hw.rtl.gpu.layouts import (
+    COUNTED_PUTS,
     Owner,
     acknowledgement_layout,
     answer_layout,
@@ -23,9 +24,15 @@ from hw.rtl.gpu.layouts import (
     write_layout,
 )
 from hw.rtl.gpu.prefetch import Prefetch
+from hw.rtl.gpu.write_back import WriteBack, hook, seen_layout
 
-KINDS: dict[Owner, Callable[[Params], Any]] = {Owner.PREFETCH: Prefetch}
+KINDS: dict[Owner, Callable[[Params], Any]] = {Owner.PREFETCH: Prefetch, Owner.WRITE_BACK: WriteBack}
 """What each engine is."""
+
+
+def host_owners(params: Params) -> tuple[Owner, ...]:
+    """Return the engines that reach host memory by themselves: of those that there are, the first."""
+    return tuple(owner for owner in engine_owners(params) if owner is Owner.PREFETCH)
 
 
 class Engines(wiring.Component):
@@ -49,8 +56,8 @@ class Engines(wiring.Component):
         Its commands that have ended, in any order. Are taken whatever else the engine waits for.
     answers : Out, streams of `answer_layout(params)`, one an engine
         Ends of tasks: `complete` and `outcome`.
-    bursts, beats : Out and In, as of clients of `HostReader`, one an engine
-    writes, write_beats, written : as of clients of `HostWriter`, one an engine
+    bursts, beats : Out and In, as of clients of `HostReader`, one for each of `host_owners(params)`
+    writes, write_beats, written : as of clients of `HostWriter`, the same
     consumed : as of `Prefetch`, if there is one
     running : In, a bit a ring
         Of any other ring nothing is written; its tasks end, with any status.
@@ -60,6 +67,7 @@ class Engines(wiring.Component):
         As of `Starter`.
     idle : Out(1)
         No engine has anything in hand.
+    seen, counted, sessions : as of `WriteBack`, if there is one
 
     Latency and throughput, ordering and stalls, reset and errors, invariants, counters
     -----------------------------------------------------------------------------------
@@ -75,15 +83,20 @@ class Engines(wiring.Component):
             "starts": Out(stream.Signature(start_layout(params))),
             "ended": In(stream.Signature(ended_layout(params))),
             "answers": Out(stream.Signature(answer_layout(params))),
+        }
+        memory = {
             "bursts": Out(stream.Signature(read_layout())),
             "beats": In(stream.Signature(read_beat_layout(params), always_ready=True)),
             "writes": Out(stream.Signature(write_layout(params))),
             "write_beats": Out(stream.Signature(write_beat_layout(params))),
             "written": In(stream.Signature(acknowledgement_layout(params), always_ready=True)),
         }
-        self._streams = tuple(streams)
+        write_back = {"seen": In(seen_layout(params)), "counted": Out(COUNTED_PUTS), "sessions": Out(hook())}
+        self._streams, self._memory = tuple(streams), tuple(memory)
         super().__init__(
             {name: member.array(len(self._owners)) for name, member in streams.items()}
+            | {name: member.array(len(host_owners(params))) for name, member in memory.items()}
+            | (write_back if Owner.WRITE_BACK in self._owners else {})
             | {
                 "running": In(rings),
                 "cutting": In(1),
@@ -98,7 +111,7 @@ class Engines(wiring.Component):
         engines = {owner: KINDS[owner](self._params) for owner in self._owners}
         for i, (owner, engine) in enumerate(engines.items()):
             m.submodules[owner.name.lower()] = engine
-            for name in self._streams:
+            for name in (*self._streams, *(self._memory if owner in host_owners(self._params) else ())):
                 ours, its = getattr(self, name)[i], getattr(engine, name)
                 wiring.connect(m, wiring.flipped(ours), its)
             m.d.comb += [engine.running.eq(self.running), engine.cutting.eq(self.cutting)]
@@ -106,5 +119,11 @@ class Engines(wiring.Component):
         if Owner.PREFETCH in engines:
             m.d.comb += engines[Owner.PREFETCH].consumed.eq(self.consumed)
         if Owner.WRITE_BACK in engines:
-            m.d.comb += self.urgent.eq(engines[Owner.WRITE_BACK].urgent)
+            write_back = engines[Owner.WRITE_BACK]
+            wiring.connect(m, write_back.sessions, wiring.flipped(self.sessions))
+            m.d.comb += [
+                self.urgent.eq(write_back.urgent),
+                self.counted.eq(write_back.counted),
+                write_back.seen.eq(self.seen),
+            ]
         return m

@@ -49,9 +49,18 @@ def _whose(params: Params) -> dict[str, Any]:
     return {"owner": Owner, "job": JOB_BITS} if engine_owners(params) else {}
 
 
+ENGINE_FLAGS = data.UnionLayout(
+    {
+        "prefetch": data.StructLayout({"staged": 1}),
+        "put": data.StructLayout({"fenced": 1, "open": 1, "appended": 1}),
+        "flush": data.StructLayout({"of_session": 1}),
+    }
+)
+"""Flags that mean something to an engine alone."""
+
 DESCRIPTOR = layout_of(
     records.DESCRIPTOR,
-    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "scattered": 1, "staged": 1, "reserved": 2}),
+    flags=data.StructLayout({"pin": 1, "run": 1, "park": 1, "live": 1, "scattered": 1, "engine": ENGINE_FLAGS}),
     subject=data.UnionLayout(dict(COMMAND["subject"].shape.members) | {"staging": layout_of(records.STAGING)}),
     slot=COMMAND["slot"].shape,
 )
@@ -261,6 +270,9 @@ def record_layout(params: Params, record: data.StructLayout) -> data.StructLayou
     return data.StructLayout({"address": ADDRESS_BITS, "token": context_bits(params), "record": record})
 
 
+FENCE_BITS = 32
+"""Width of what the producer of a ring's blocks has reached, and of what a PUT waits for."""
+
 INDEX_BITS = 16
 """Width of the number of an entry of a ring."""
 
@@ -273,10 +285,11 @@ RING_SETTINGS = data.StructLayout(
         "log2_entries": 4,
         "tail": data.StructLayout({"data": INDEX_BITS, "write": 1}),
         "head": data.StructLayout({"data": INDEX_BITS, "write": 1}),
+        "fence": FENCE_BITS,
     }
 )
 """What software says of a ring; of the event ring `completion` and `head`. `lose` and the `write` of a doorbell are for
-one cycle."""
+one cycle. `fence`: what the producer of its blocks has reached."""
 
 RING_STATE = data.StructLayout(
     {"active": 1, "failed": 1, "losing": 1, "outstanding": INDEX_BITS, "tail": INDEX_BITS, "head": INDEX_BITS}
@@ -291,8 +304,15 @@ EVENT = layout_of(
 )
 
 
+COUNTED_PUTS = data.StructLayout({name: 1 for name in ("taken", "existed", "sealed", "failed", "full")})
+"""What is to be counted of the write-back buffer in this cycle.
+
+- `taken`: a PUT has got a slot. `full`: a descriptor waits for one.
+- `existed`, `sealed`, `failed`: a PUT ends EXISTS, with its block sealed, with any other status that is not OK.
+"""
+
+
 def counts_layout() -> data.StructLayout:
     """Return the layout of what software can count or be interrupted by, each for one cycle."""
-    return data.StructLayout(
-        {name: 1 for name in ("fetched", "refused", "dropped", "completion", "event", "failed", "inactive")}
-    )
+    names = ("fetched", "refused", "dropped", "completion", "event", "failed", "inactive")
+    return data.StructLayout({name: 1 for name in names} | {"puts": COUNTED_PUTS})

@@ -19,7 +19,7 @@ from hw.rtl.gpu.contexts import Contexts
 from hw.rtl.gpu.control import RequesterControl
 from hw.rtl.gpu.cutoff import Cutoff
 from hw.rtl.gpu.ender import Ender
-from hw.rtl.gpu.engines import Engines
+from hw.rtl.gpu.engines import Engines, host_owners
 from hw.rtl.gpu.events import Events
 from hw.rtl.gpu.fetcher import Fetcher
 from hw.rtl.gpu.finisher import Finisher
@@ -44,11 +44,12 @@ from hw.rtl.gpu.record_writer import RecordWriter
 from hw.rtl.gpu.rings import Rings
 from hw.rtl.gpu.sender import Sender
 from hw.rtl.gpu.starter import Starter
+from hw.rtl.gpu.write_back import hook
 from hw.rtl.shared import shared
 
 READERS, WRITERS = 4, 3
 """Who reads host memory: descriptors, keys, lists of pages for writing and for reading; who writes it: results,
-completions, events. Behind those, each engine does both."""
+completions, events. Behind those, engines do both."""
 
 
 @shared
@@ -82,6 +83,8 @@ class Requester(wiring.Component):
         is high.
     renewed : Out(1)
         Meanwhile: every command has ended, and the link may be used again.
+    sessions : Out, `hook()`
+        What the manager of sessions may ask of the write-back buffer, if there is one.
 
     Latency and throughput
     ----------------------
@@ -110,7 +113,7 @@ class Requester(wiring.Component):
     def __init__(self, params: Params):
         self._params = params
         self._engines = Engines(params) if engine_owners(params) else None
-        more = len(engine_owners(params))
+        more = len(host_owners(params))
         self._readers, self._writers = READERS + more, WRITERS + more
         writer_bits, reader_bits = host_id_layout(params, self._writers).size, bits_for(self._readers - 1)
         super().__init__(
@@ -126,6 +129,7 @@ class Requester(wiring.Component):
                 "restarting": In(1),
                 "renewed": Out(1),
             }
+            | ({"sessions": Out(hook())} if params.requester.slots else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -137,7 +141,8 @@ class Requester(wiring.Component):
         self._fetcher, self._starter, self._sender = Fetcher(params), Starter(params), Sender(params)
         self._answers, self._ender = Answers(params), Ender(params)
         self._finisher, self._completer, self._cutoff = Finisher(params), Completer(params), Cutoff(params)
-        m.submodules.control = control = RequesterControl(params)
+        self._control = control = RequesterControl(params)
+        m.submodules.control = control
         m.submodules.rings = self._rings
         m.submodules.contexts = self._contexts
         m.submodules.events = self._events
@@ -355,13 +360,33 @@ class Requester(wiring.Component):
             engines.cutting.eq(self._cutoff.cutting),
             self._starter.urgent.eq(engines.urgent),
         ]
+        if self._params.requester.slots:
+            self._show(m, engines)
         for i in range(len(engines.tasks)):
             wiring.connect(m, self._starter.tasks[i], engines.tasks[i])
             wiring.connect(m, engines.starts[i], self._starter.own[i])
             wiring.connect(m, self._ender.engines[i], engines.ended[i])
             wiring.connect(m, engines.answers[i], self._answers.engines[i])
+        for i in range(len(engines.bursts)):
             wiring.connect(m, engines.bursts[i], self._reader.bursts[READERS + i])
             wiring.connect(m, self._reader.beats[READERS + i], engines.beats[i])
             wiring.connect(m, engines.writes[i], self._writer.bursts[WRITERS + i])
             wiring.connect(m, engines.write_beats[i], self._writer.beats[WRITERS + i])
             wiring.connect(m, self._writer.acknowledgements[WRITERS + i], engines.written[i])
+
+    def _show(self, m: Module, engines: Engines) -> None:
+        """What the write-back buffer sees of all else."""
+        seen, mover, moves, released = engines.seen, self._mover, self._sender.moves, self._completer.released
+        wiring.connect(m, engines.sessions, wiring.flipped(self.sessions))
+        m.d.comb += [
+            *(fence.eq(ring.fence) for fence, ring in zip(seen.fences, self._control.rings, strict=True)),
+            seen.released.eq(released.valid),
+            seen.context.eq(released.payload.token),
+            seen.next_tag.eq(self._contexts.next_tag),
+            seen.mover_free.eq(mover.moves.ready),
+            seen.moved.valid.eq(moves.valid & moves.ready),
+            seen.moved.tag.eq(moves.payload.tag),
+            seen.sent.valid.eq(mover.flits.valid & mover.flits.ready),
+            seen.sent.flit.eq(mover.flits.payload),
+            self._control.counts.puts.eq(engines.counted),
+        ]

@@ -53,6 +53,20 @@ class Ring:
         """Ring the doorbell."""
         self.write("TAIL", self.tail)
 
+    def taken(self, most: int = 1 << LOG2_ENTRIES) -> list[dict[str, int]]:
+        """Take what has completed since the last time, the oldest first."""
+        found: list[dict[str, int]] = []
+        while len(found) < most:
+            at = self.head % (1 << LOG2_ENTRIES) * COMPLETION.size
+            entry = COMPLETION.unpack(bytes(self.completions[at : at + COMPLETION.size]))
+            if entry["flags"] & PHASE != (PHASE if self.head >> LOG2_ENTRIES & 1 == 0 else 0):
+                break
+            self.head += 1
+            found.append(entry)
+        if found:
+            self.write("HEAD", self.head % (1 << LOG2_ENTRIES))
+        return found
+
     def ask(self, opcode: Opcode | EngineOpcode, wanted: Status, **fields: int) -> dict[str, int]:
         """Have a command done; the fields of its completion. CheckError for another status, or none."""
         self.put(opcode, **fields)
@@ -61,12 +75,8 @@ class Ring:
 
     def end(self, opcode: Opcode | EngineOpcode, wanted: Status) -> dict[str, int]:
         """Wait for the end of the oldest command; the fields of its completion. CheckError as from `ask`."""
-        at = self.head * COMPLETION.size
         for _ in range(PATIENCE // 100):
-            found = COMPLETION.unpack(bytes(self.completions[at : at + COMPLETION.size]))
-            if found["flags"] & PHASE:
-                self.head += 1
-                self.write("HEAD", self.head)
+            for found in self.taken(1):
                 if found["status"] != wanted:
                     raise CheckError(f"{opcode.name}: {Status(found['status']).name}, expected {wanted.name}")
                 return found
@@ -86,6 +96,26 @@ class Ring:
         self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
 
 
+def serve(harness: SystemHarness, params: Params, *, quota: int | None = None) -> None:
+    """Bring a system into service, with ring 0 of each port bound to partition 0, whose quota is all frames if unsaid.
+
+    Raises CheckError if the system does not do what this needs.
+    """
+    status = register_map()["STATUS"]
+    while not harness.read_register(status.offset)[0] & status.field("ready").mask:
+        if harness.cycle > PATIENCE:
+            raise CheckError(f"not ready in {PATIENCE:,} cycles")
+        harness.run(100)
+    for command in (
+        c.SetEpoch(1),
+        c.SetPartition(0, quota=quota or params.frames),
+        c.SetModel(0, ModelState.LIVE),
+        *(c.Bind(RingId(port, 0), 0) for port in range(params.tables.ports)),
+    ):
+        if administer(harness, command) not in (None, Status.OK):
+            raise CheckError(f"{command} was refused")
+
+
 def busy(harness: SystemHarness, params: Params) -> list[Ring]:
     """Bring a system into service, and give all its ports some thousand READs and WRITEs in turn.
 
@@ -97,24 +127,6 @@ def busy(harness: SystemHarness, params: Params) -> list[Ring]:
     for ring in made:
         ring.ring()
     return made
-
-
-def serve(harness: SystemHarness, params: Params) -> None:
-    """Bring a system into service, with one partition, one model, and ring 0 of each port. CheckError if it refuses."""
-    status = register_map()["STATUS"]
-    while not harness.read_register(status.offset)[0] & status.field("ready").mask:
-        if harness.cycle > PATIENCE:
-            raise CheckError(f"not ready in {PATIENCE:,} cycles")
-        harness.run(100)
-    rings = [RingId(port, 0) for port in range(params.tables.ports)]
-    for command in (
-        c.SetEpoch(1),
-        c.SetPartition(0, quota=params.frames),
-        c.SetModel(0, ModelState.LIVE),
-        *(c.Bind(ring, 0) for ring in rings),
-    ):
-        if administer(harness, command) not in (None, Status.OK):
-            raise CheckError(f"{command} was refused")
 
 
 def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:

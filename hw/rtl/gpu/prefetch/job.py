@@ -197,7 +197,7 @@ class Job(wiring.Component):
         short, invalid, last = Signal(), Signal(), Signal()
         bytes_left, whole_left = held.length[:segment_shift], held.length[segment_shift:]
         segments_left = Signal.like(whole_left)
-        staged = descriptor.flags.staged
+        staged = descriptor.flags.engine.prefetch.staged
         after, left = Signal(ITEM_BITS), Signal(ITEM_BITS)
         m.d.comb += [
             size.eq(1 << descriptor.subject.staging.log2_segments[:5]),
@@ -332,4 +332,4 @@ class Job(wiring.Component):
         in_row = (segments[:ITEM_BITS] << shift[:4]) - segments[:ITEM_BITS]
         apart = staging.address[:segment_shift].any() | (staging.log2_segments >= ITEM_BITS - 1) | length[ITEM_BITS - 1]
         small = (1 << staging.log2_segments[:4]) < self._params.requester.fill_segments
-        return nothing | large | (in_row < length) | (descriptor.flags.staged & (apart | small))
+        return nothing | large | (in_row < length) | (descriptor.flags.engine.prefetch.staged & (apart | small))
