@@ -32,7 +32,7 @@ def channels(axes: Axes, timing: Timing) -> None:
     edges, use = utilisation(timing.samples, _POINTS)
     colors = list(COLORS.values())
     for channel, values in enumerate(use):
-        axes.stairs(values, edges, color=colors[channel % len(colors)], lw=1, alpha=0.8, label=f"channel {channel}")
+        axes.stairs(values, edges, color=colors[channel % len(colors)], lw=1, alpha=0.8, label=timing.channel(channel))
     _over_time(axes, edges)
     axes.set(ylabel="beats per cycle")
     if len(use) <= len(colors):
