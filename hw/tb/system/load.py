@@ -71,7 +71,9 @@ class Ring:
         raise CheckError(f"{opcode.name}: no completion in {PATIENCE:,} cycles")
 
     def _write(self, name: str, value: int) -> None:
-        self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
+        self.harness.write_register(
+            requester_map(self.params)[f"RING0_{name}"].offset, value, unit=self.params.node.slices + self.port
+        )
 
 
 def busy(harness: SystemHarness, params: Params) -> list[Ring]:
