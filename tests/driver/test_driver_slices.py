@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from driverbench import FRAMES, PARAMS, Rig, mmio, of_two, store
+from driverbench import FRAMES, PARAMS, Rig, mmio, of_two, store, verilator
 from test_driver_client import (
     test_a_block_that_was_put_is_found_and_read_by_every_ring_of_its_partition,
     test_a_full_pin_table_cuts_a_lookup,
@@ -43,18 +43,19 @@ __all__ = [
 
 TWO = of_two(PARAMS)
 BY_ROOT = replace(PARAMS, node=NodeParams(slices=2, home="root"))
-WAYS: dict[str, Callable[[Params, int], Transport]] = {"specification": SpecificationTransport, "rings": mmio}
+Way = Callable[[Params, int], Transport]
+WAYS: dict[str, Way] = {"specification": SpecificationTransport, "rings": mmio, "rtl": verilator}
 HOME = Home(TWO)
 RING = RingId(0, 0)
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Callable[[Params, int], Transport]:
+@pytest.fixture(params=["specification", "rings", pytest.param("rtl", marks=pytest.mark.nightly)])
+def way(request: pytest.FixtureRequest) -> Way:
     return WAYS[request.param]
 
 
 @pytest.fixture
-def rig(way: Callable[[Params, int], Transport]) -> Iterator[Rig]:
+def rig(way: Way) -> Iterator[Rig]:
     """Two slices in service, with blocks where their keys say. In the end nothing waits, and the frames add up."""
     rig = Rig(Device(way(TWO, 0)))
     yield rig
@@ -95,16 +96,19 @@ def test_only_slices_that_are_there_are_asked(rig: Rig, slice_: Any) -> None:
 
 
 def answers(rig: Rig, random: Random) -> list[tuple[object, ...]]:
-    """What many LOOKUPs of stored, unsealed and unknown keys have given, but for names, and left; pins go back."""
-    for key in random.sample(range(12), 6):
+    """What many LOOKUPs of stored, unsealed and unknown keys have given, but for names, and left; pins go back.
+
+    One slice has frames for all blocks, and pins for all keys that are to be pinned.
+    """
+    for key in random.sample(range(12), 5):
         store(rig.one, key)
     session = rig.one.open()
     for key in random.sample(range(12), 3):
         rig.one.run(c.Alloc(0, key, 9, session))
     told = []
     for _ in range(60):
-        keys = [random.randrange(14) for _ in range(random.randint(1, 8))]
-        mode, pin = random.choice(list(LookupMode)), random.random() < 0.5
+        mode, pin = random.choice(list(LookupMode)), random.random() < 0.6
+        keys = [random.randrange(14) for _ in range(random.randint(1, 4 if pin else 8))]
         found = rig.one.lookup(0, keys, mode=mode, pin=pin)
         named, given = ([each is not None for each in names] for names in (found.handles, found.pins))
         rig.settle()
@@ -114,15 +118,14 @@ def answers(rig: Rig, random: Random) -> list[tuple[object, ...]]:
     return told
 
 
-def pair(params: Params, way: Callable[[Params, int], Transport]) -> list[Rig]:
+def pair(way: Way) -> list[Rig]:
     """A node of one slice, and one of two."""
-    tables = replace(params.tables, pins_per_ring=16)
-    return [Rig(Device(way(replace(each, tables=tables), 0))) for each in (params, of_two(params))]
+    return [Rig(Device(way(params, 0))) for params in (PARAMS, TWO)]
 
 
-def test_a_lookup_of_two_slices_answers_as_one_does(way: Callable[[Params, int], Transport], seed: int) -> None:
+def test_a_lookup_of_two_slices_answers_as_one_does(way: Way, seed: int) -> None:
     print(f"seed {seed}")
-    one, two = (answers(rig, Random(seed)) for rig in pair(PARAMS, way))
+    one, two = (answers(rig, Random(seed)) for rig in pair(way))
     assert one == two and not any(left for *_, left, _ in one)
 
 
@@ -140,7 +143,7 @@ MUTANTS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_lookup_that_is_put_together_wrongly_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(routes, "_joined_lookup", mutate(routes._joined_lookup, *MUTANTS[name]))
-    one, two = pair(PARAMS, SpecificationTransport)
+    one, two = pair(SpecificationTransport)
     with suppress(IndexError):
         assert answers(two, Random(0)) != answers(one, Random(0))
 
@@ -294,7 +297,7 @@ def test_parts_are_put_together_by_the_first_that_is_not_ok() -> None:
 
 
 @pytest.fixture
-def rooted(way: Callable[[Params, int], Transport]) -> Rig:
+def rooted(way: Way) -> Rig:
     """Two slices, with blocks where the first of their chain is."""
     return Rig(Device(way(BY_ROOT, 0)))
 
