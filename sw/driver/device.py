@@ -80,8 +80,8 @@ class Device:
     reach it.
 
     Of several slices it makes one device: a command goes to the slices that it is about, as ``Routes`` says, and is one
-    ticket, completed when all of them have answered. What a slice gave for nothing is returned before any later command
-    of the ring is taken there. ``statistics`` count what each slice was asked. Registers and counters are per slice.
+    ticket, completed when all of them have answered. What a slice gave for nothing is returned ahead of all that is
+    sent after the answer. ``statistics`` count what each slice was asked. Registers and counters are per slice.
 
     Several threads may use it and its clients: one lock is held around every access to the transport. A thread that
     waits lets go of it from time to time, so that others can send what it waits for. Listeners are called with the lock
@@ -97,7 +97,7 @@ class Device:
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
-        self._owed: deque[tuple[RingId, Part]] = deque()
+        self._owed: list[tuple[RingId, Part]] = []
         self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
         self._administrative = {REGISTERS}
@@ -346,13 +346,12 @@ class Device:
 
     def _owe(self, ring: RingId, parts: Iterable[Part]) -> None:
         """Send what nobody waits for, at once, or when the ring has a tag for it."""
-        self._owed.extend((ring, part) for part in parts)
-        while self._owed:
+        owed, self._owed = [*self._owed, *((ring, part) for part in parts)], []
+        for each in owed:
             try:
-                self._send_part(*self._owed[0])
+                self._send_part(*each)
             except InputError:
-                return
-            self._owed.popleft()
+                self._owed.append(each)
 
     def _change_hands(self, ring: RingId, command: c.Bind) -> Ticket:
         """BIND, and its end: nothing of the ring that changes hands is left under way, and nothing is sent meanwhile.
