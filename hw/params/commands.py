@@ -228,6 +228,11 @@ class Message:
 
     port: int
 
+    @property
+    def slice(self) -> int:
+        """The slice that tells it."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class Fence(Message):
@@ -235,14 +240,16 @@ class Fence(Message):
 
     ring: RingId
     session: SessionId
+    slice: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Invalidate(Message):
-    """A partition or a model (the other is None) has died with all that was under it."""
+    """A partition or a model (the other is None) has died with all that was under it, in one slice."""
 
     partition: int | None = None
     model: int | None = None
+    slice: int = 0
 
 
 class Fate(IntEnum):
@@ -281,3 +288,8 @@ class Event(Message):
     def stored(self) -> bool:
         """Whether the block can be read from now on; otherwise it has gone."""
         return self.fate is Fate.STORED
+
+    @property
+    def slice(self) -> int:
+        """That of the block."""
+        return self.handle.slice

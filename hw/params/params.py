@@ -42,6 +42,11 @@ class NodeParams(Section):
         "root", "a block's slice follows from the key of its chain's first block, or from its own", choices=HOMES
     )
 
+    @property
+    def slice_bits(self) -> int:
+        """Bits that the number of a slice needs."""
+        return (self.slices - 1).bit_length()
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryParams(Section):

@@ -68,7 +68,7 @@ COMMAND = Record(doc="A command on a link.", fields=_COMMAND | {"reserved": 64})
 
 DESCRIPTOR = Record(
     doc="An entry of a submission ring: a command as on a link, and where its data is.",
-    fields=_COMMAND | {"data": 64, "results": 64, "tag": 16, "page_shift": 8, "reserved": 40},
+    fields=_COMMAND | {"data": 64, "results": 64, "tag": 16, "page_shift": 8, "slice": 8, "reserved": 32},
 )
 """- `flags`: PIN and RUN of LOOKUP, PARK of READ, LIVE of SET_MODEL; SCATTERED of WRITE and READ; STAGED of PREFETCH.
 - `count`: keys of LOOKUP, segments of READ. `length`: bytes of ALLOC, WRITE and SEAL; of READ, the bytes that there is
@@ -81,6 +81,7 @@ DESCRIPTOR = Record(
   page has segment number `segment` at its beginning, and every page has 2**`page_shift` bytes.
 - `results`: of LOOKUP, where a RESULT for each key goes.
 - `tag`: comes back in the completion; means nothing to the device.
+- `slice`: of the node, that the command goes to; of its number as many bits count as the node needs.
 - PREFETCH: `count` blocks, whose BLOCK entries are at `data`; of each, `length` segments from `segment` on, in layer
   ranges of `slot` segments. The arrival table is at `results`, with rows of 2**`page_shift` ARRIVAL entries. With
   STAGED, segments go one behind the other to a ring in the GPU's memory, which `subject` describes (STAGING); `crc` is
@@ -194,7 +195,7 @@ _MESSAGE = {
     "kind": 8,
     "fate": 8,
     "flags": 8,
-    "reserved": 8,
+    "slice": 8,
 }
 
 MESSAGE = Record(doc="What a node tells a port, on a link.", fields=_MESSAGE)
@@ -203,6 +204,7 @@ MESSAGE = Record(doc="What a node tells a port, on a link.", fields=_MESSAGE)
 - `ring`, `slot`: of FENCE, the ring that has to answer, and the session.
 - `flags`: OF_PARTITION or OF_MODEL of INVALIDATE, whose `partition` or `model` has died; LOST: at least one message was
   lost between the one before and this one.
+- `slice`: in an event ring, the slice that tells it. On a link it is 0: the header says so.
 
 What a kind has no use for is 0.
 """

@@ -32,8 +32,8 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "slice": Slice,
     "system": System,
 }
-"""A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, the
-system of these two, a node of slices."""
+"""A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, a node
+of slices, the system of a node and requesters."""
 
 
 class Part(NamedTuple):

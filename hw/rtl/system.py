@@ -1,4 +1,4 @@
-"""The system: a slice of a memory node, and a requester at each of its ports."""
+"""The system: a memory node, and a requester at each of its ports."""
 
 from amaranth import Cat, Module
 from amaranth.lib import wiring
@@ -9,7 +9,7 @@ from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.rtl.gpu.layouts import issued_layout
 from hw.rtl.gpu.requester import Requester
-from hw.rtl.node.slice import Slice
+from hw.rtl.node.node import Node
 
 
 class System(wiring.Component):
@@ -23,15 +23,15 @@ class System(wiring.Component):
     Interface
     ---------
     axi : In, AXI4-Lite, one a unit
-        Registers: number 0 is the slice's, number 1 + p those of the requester at port p.
-    irq : Out(1 + ports)
+        Registers: numbers 0 to S - 1 are those of the slices, number S + p those of the requester at port p.
+    irq : Out(S + ports)
         Interrupts, a bit a unit.
     host, hbm : Out, AXI4, one a port
         As of `Requester`.
     issued : Out, `valid` and `payload` of `issued_layout(params)`, one a port
         As of `Requester`: a command goes to the node.
     memory, log, restarting, down
-        As of `Slice`.
+        As of `Node`.
 
     Latency and throughput
     ----------------------
@@ -39,16 +39,16 @@ class System(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Ports meet in the slice only.
+    Ports meet in the node only.
 
     Reset and errors
     ----------------
-    Reset forgets everything. A restart of the slice resets both ends of the links, the loss of a port those
-    of its link.
+    Reset forgets everything. A restart of a slice resets both ends of all links, the loss of a port those of its
+    link.
 
     Invariants
     ----------
-    Those of `Slice`.
+    Those of `Node`.
 
     Counters
     --------
@@ -56,47 +56,49 @@ class System(wiring.Component):
     """
 
     def __init__(self, params: Params):
-        self._slice = Slice(params)
+        self._node = Node(params)
         self._requesters = [Requester(params) for _ in range(params.tables.ports)]
-        ports, node, requester = len(self._requesters), self._slice.signature.members, self._requesters[0].signature
+        ports, node, requester = len(self._requesters), self._node.signature.members, self._requesters[0].signature
         issued = wiring.Signature({"valid": Out(1), "payload": Out(issued_layout(params))})
+        self._slices = params.node.slices
         super().__init__(
             {
-                "axi": In(axi4_lite(address_bits=ADDRESS_BITS)).array(1 + ports),
-                "irq": Out(1 + ports),
+                "axi": In(axi4_lite(address_bits=ADDRESS_BITS)).array(self._slices + ports),
+                "irq": Out(self._slices + ports),
                 "host": requester.members["host"].array(ports),
                 "hbm": requester.members["hbm"].array(ports),
                 "issued": Out(issued).array(ports),
                 "memory": node["memory"],
                 "log": node["log"],
-                "restarting": Out(1),
-                "down": Out(ports),
+                "restarting": node["restarting"],
+                "down": node["down"],
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.slice = node = self._slice
-        wiring.connect(m, node.axi, wiring.flipped(self.axi[0]))
-        wiring.connect(m, node.log, wiring.flipped(self.log))
-        for ours, theirs in zip(node.memory, self.memory, strict=True):
-            wiring.connect(m, ours, wiring.flipped(theirs))
+        m.submodules.node = node = self._node
+        for name in ("memory", "log"):
+            for ours, theirs in zip(getattr(node, name), getattr(self, name), strict=True):
+                wiring.connect(m, ours, wiring.flipped(theirs))
+        for s in range(self._slices):
+            wiring.connect(m, node.axi[s], wiring.flipped(self.axi[s]))
         for i, requester in enumerate(self._requesters):
             m.submodules[f"requester_{i}"] = requester
             wiring.connect(m, requester.link, node.links[i])
-            wiring.connect(m, requester.axi, wiring.flipped(self.axi[1 + i]))
+            wiring.connect(m, requester.axi, wiring.flipped(self.axi[self._slices + i]))
             wiring.connect(m, requester.host, wiring.flipped(self.host[i]))
             wiring.connect(m, requester.hbm, wiring.flipped(self.hbm[i]))
             m.d.comb += [
                 requester.number.eq(i),
-                requester.restarting.eq(node.restarting | node.down[i]),
+                requester.restarting.eq(node.down[i]),
                 node.renewed[i].eq(requester.renewed),
-                self.down[i].eq(node.down[i]),
                 self.issued[i].valid.eq(requester.issued_valid),
                 self.issued[i].payload.eq(requester.issued),
             ]
         m.d.comb += [
             self.irq.eq(Cat(node.irq, *(requester.irq for requester in self._requesters))),
             self.restarting.eq(node.restarting),
+            self.down.eq(node.down),
         ]
         return m

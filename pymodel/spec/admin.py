@@ -53,7 +53,7 @@ def drop_partition(core: Core, ring: Ring, op: Taken, command: c.DropPartition, 
     """Everything in the partition dies."""
     partition = core.partitions[command.partition]
     partition.scope.bump()
-    core.outputs.extend(Invalidate(port, partition=partition.id) for port in core.ports(partition))
+    core.outputs.extend(Invalidate(port, partition=partition.id, slice=core.index) for port in core.ports(partition))
     return True
 
 
@@ -68,7 +68,7 @@ def retire(core: Core, ring: Ring, op: Taken, command: c.Retire, result: Complet
     model = core.models[command.model]
     model.state = ModelState.RETIRED
     model.scope.bump()
-    core.outputs.extend(Invalidate(port, model=model.id) for port in core.ports())
+    core.outputs.extend(Invalidate(port, model=model.id, slice=core.index) for port in core.ports())
     return True
 
 

@@ -66,7 +66,7 @@ def migrate(core: Core, ring: Ring, op: Taken, command: c.Migrate, result: Compl
     require(moving < core.params.tables.fences // core.params.shares, Status.NO_SPACE)
     session.fence = Fencing(ring, op.tag)
     core.fenced[command.session.slot] = session
-    core.outputs.append(Fence(session.ring.id.port, session.ring.id, command.session))
+    core.outputs.append(Fence(session.ring.id.port, session.ring.id, command.session, core.index))
     return False
 
 

@@ -46,8 +46,6 @@ def check_backend(name: str, *, waves: bool) -> None:
 
 
 def make_transport(name: str, params: Params, waves: Waves | None = None) -> Transport:
-    """The transport of backend ``name``; InputError when there is none, or it would not be all of the node."""
+    """The transport of backend ``name``; InputError when there is none."""
     check_backend(name, waves=waves is not None)
-    if params.node.slices != 1:
-        raise InputError(f"node.slices = {params.node.slices}: a replay drives one slice, expected 1")
     return BACKENDS[name](params, params.replay.seed, waves)

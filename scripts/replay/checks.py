@@ -57,8 +57,9 @@ def _counts(replay: Replay, counters: dict[str, int], total: Tally) -> Iterator[
 def _conservation(replay: Replay, counters: dict[str, int]) -> Iterator[str]:
     """Nothing is left behind."""
     frames = {state: counters[f"frames_{state.name.lower()}"] for state in FrameState}
-    if sum(frames.values()) != replay.params.frames:
-        yield f"{sum(frames.values())} frames in all states, expected {replay.params.frames}"
+    expected = replay.params.node.slices * replay.params.frames
+    if sum(frames.values()) != expected:
+        yield f"{sum(frames.values())} frames in all states, expected {expected}"
     for left in (FrameState.WRITING, FrameState.DRAINING):
         if frames[left]:
             yield f"{frames[left]} frames are left {left.name}"

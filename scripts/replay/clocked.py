@@ -11,20 +11,21 @@ from sw.driver.transport import ObservedTransport, Observer, Recorder
 class ClockedTransport(ObservedTransport):
     """``inner``, which has a clock.
 
-    - `log`: gives the entries of its order log since it was last asked.
+    - `logs`: gives the entries of the order log of each slice since it was last asked.
     - `beats`: gives what each of its memory channels has moved.
-    - `observer`: what `log` has to see of the driver, if anything.
+    - `observer`: what `logs` has to see of the driver, if anything.
     """
 
     def __init__(
         self,
         inner: Transport,
-        log: Callable[[], Iterable[Operation]],
+        logs: Callable[[], Sequence[Iterable[Operation]]],
         beats: Callable[[], Sequence[int]],
         observer: Observer | None = None,
     ) -> None:
-        self.recorder = Recorder(log)
-        self.timing = Timing(self._now, beats)
+        slices = inner.params.node.slices
+        self.recorder = Recorder(logs, slices)
+        self.timing = Timing(self._now, beats, slices)
         super().__init__(inner, [*([observer] if observer else []), self.recorder, self.timing])
 
     def _now(self) -> int:

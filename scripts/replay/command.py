@@ -177,7 +177,7 @@ def _follow(
     except KeyboardInterrupt:
         results.alone = True
         return
-    stats["following"] = section = compared(stats, second, len(recording.operations))
+    stats["following"] = section = compared(stats, second, len(recording))
     if not section["identical"]:
         stats["failed_checks"].append(f"the specification differs: {section['difference']}")
     if isinstance(second, dict):

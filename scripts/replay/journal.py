@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from hw.params.commands import Command, Completion
@@ -42,8 +43,8 @@ class Harness(Protocol):
 
     log_bytes: int
 
-    def log(self) -> bytes:
-        """Packed entries of the order log, with their stamps."""
+    def log(self, slice_: int = 0) -> bytes:
+        """Packed entries of the order log of a slice, with their stamps."""
 
     def issued(self) -> Sequence[Issue]:
         """What requesters have issued."""
@@ -61,26 +62,26 @@ class UnknownCommand(KvnodeError):
 
 
 class Journal(Observer):
-    """Reads the log of a harness, with what its requesters have issued and what the driver has asked for.
+    """Reads the logs of a harness, with what its requesters have issued and what the driver has asked for.
 
     ``filled`` is to be told of each descriptor, before the requester can have seen it. Commands of the administrator
-    carry no tag of the driver's: they are taken one at a time, in order.
+    carry no tag of the driver's: each slice takes them one at a time, in order.
     """
 
-    def __init__(self, harness: Harness) -> None:
+    def __init__(self, harness: Harness, slices: int = 1) -> None:
         self._harness = harness
         layout = log_layout()
         self._codec = Codec(describe(layout))
         self._filled: defaultdict[tuple[RingId, int], deque[Filled]] = defaultdict(deque)
         self._names: dict[tuple[RingId, int], int] = {}
         self._issued: deque[Issue] = deque()
-        self._asked: list[tuple[int, str]] = []
-        self._news: list[Operation] = []
+        self._asked: list[list[tuple[int, str]]] = [[] for _ in range(slices)]
+        self._news: list[list[Operation]] = [[] for _ in range(slices)]
 
-    def news(self) -> list[Operation]:
-        """The operations since the last call."""
+    def news(self) -> list[list[Operation]]:
+        """The operations of each slice since the last call."""
         self._read()
-        news, self._news = self._news, []
+        news, self._news = self._news, [[] for _ in self._news]
         return news
 
     # What the driver does.
@@ -90,42 +91,49 @@ class Journal(Observer):
         assert cycle is not None, "the compiled system has a clock"
         self._filled[ring, slot].append(Filled(cycle, tag))
 
-    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+    def submitted(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
+    ) -> None:
         if ring == REGISTERS:
-            self._asked.append((tag, command.opcode.name))
+            self._asked[slice_].append((tag, command.opcode.name))
 
-    def wrote(self, offset: int, value: int) -> None:
+    def wrote(self, offset: int, value: int, slice_: int) -> None:
         control = register_map()["CONTROL"]
         if offset == control.offset and value & control.field("restart").mask:
             self._read()
-            self._news.append(Restarted())
+            self._news[slice_].append(Restarted())
 
     def polled(self, arrivals: Sequence[Arrival] | None) -> None:
         """Of what has ended nothing is logged any more: the registers had refused it, if it was not."""
         self._read()
         ended = {it.tag for it in arrivals or () if isinstance(it, Completion) and it.ring == REGISTERS}
-        self._asked = [(tag, opcode) for tag, opcode in self._asked if tag not in ended]
+        self._asked = [[(tag, opcode) for tag, opcode in its if tag not in ended] for its in self._asked]
 
     # What the device says.
 
     def _read(self) -> None:
-        log = self._harness.log()
+        logs = [self._harness.log(slice_) for slice_ in range(len(self._news))]
         self._issued.extend(self._harness.issued())
-        for cycle, entry in records(log, self._harness.log_bytes):
-            self._news.append(self._operation(cycle, self._codec.unpack(entry)))
+        entries = [
+            (cycle, slice_, entry)
+            for slice_, log in enumerate(logs)
+            for cycle, entry in records(log, self._harness.log_bytes)
+        ]
+        for cycle, slice_, entry in sorted(entries, key=itemgetter(0)):
+            self._news[slice_].append(self._operation(cycle, slice_, self._codec.unpack(entry)))
 
-    def _operation(self, cycle: int, entry: dict[str, Any]) -> Operation:
+    def _operation(self, cycle: int, slice_: int, entry: dict[str, Any]) -> Operation:
         kind, ring = Kind(entry["kind"]), ring_of(entry["stamp"])
         if kind < Kind.LANDED:
-            return Took(*self._name(cycle, kind, ring, entry["tag"]), entry["item"])
+            return Took(*self._name(cycle, slice_, kind, ring, entry["tag"]), entry["item"])
         if kind is Kind.READ_DONE:
-            entry = entry | {"tag": self._name(cycle, kind, ring, entry["tag"])[1]}
+            entry = entry | {"tag": self._name(cycle, slice_, kind, ring, entry["tag"])[1]}
         return operation(entry, {})
 
-    def _name(self, cycle: int, kind: Kind, ring: RingId, link_tag: int) -> Name:
+    def _name(self, cycle: int, slice_: int, kind: Kind, ring: RingId, link_tag: int) -> Name:
         """The driver's name of what an entry calls ``link_tag``."""
         if ring == REGISTERS:
-            return ring, self._ordered(kind)
+            return ring, self._ordered(slice_, kind)
         while self._issued and self._issued[0].cycle <= cycle:
             issue = self._issued.popleft()
             self._names[RingId(issue.port, issue.ring), issue.link_tag] = self._slot(issue)
@@ -142,10 +150,11 @@ class Journal(Observer):
             raise UnknownCommand(f"{issue}: nothing was in that slot")
         return history[0].tag
 
-    def _ordered(self, kind: Kind) -> int:
+    def _ordered(self, slice_: int, kind: Kind) -> int:
         """The tag of the administrator's command that is taken; what was not submitted came through the registers."""
-        for at, (tag, opcode) in enumerate(self._asked):
+        asked = self._asked[slice_]
+        for at, (tag, opcode) in enumerate(asked):
             if opcode == kind.name:
-                del self._asked[: at + 1]
+                del asked[: at + 1]
                 return tag
         return REGISTER_TAG

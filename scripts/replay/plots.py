@@ -1,6 +1,6 @@
 """The plots of a replay."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -126,6 +126,22 @@ def by_partition(axes: Axes, tallies: Sequence[Tally]) -> None:
     axes.set_xticks(places[:: max(1, len(places) // 16)])
     axes.set_xlim(-0.7, len(tallies) - 0.3)
     axes.yaxis.set_major_formatter(_PERCENT)
+    legend(axes)
+
+
+def by_slice(axes: Axes, counters: Sequence[Mapping[str, int]]) -> None:
+    """Blocks of each slice, side by side."""
+    places = np.arange(len(counters))
+    for offset, label, color, name in (
+        (-0.27, "granted", COLORS["orange"], "status_granted"),
+        (0.0, "evicted", COLORS["purple"], "evictions"),
+        (0.27, "sealed at the end", COLORS["blue"], "frames_sealed"),
+    ):
+        axes.bar(places + offset, [each[name] for each in counters], 0.25, color=color, label=label)
+    axes.grid(axis="x", visible=False)
+    axes.set(xlabel="slice", ylabel="blocks")
+    axes.set_xticks(places)
+    axes.yaxis.set_major_formatter(_THOUSANDS)
     legend(axes)
 
 

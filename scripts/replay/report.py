@@ -21,7 +21,7 @@ from scripts.replay.stats import lookup
 from scripts.replay.timing import Timing
 from scripts.report import Page, Plot, Row, Table, draw
 
-PLOTS = ("hits", "curve", "occupancy", "evictions", "partitions", "latency", "channels", "in_flight")
+PLOTS = ("hits", "curve", "occupancy", "evictions", "partitions", "slices", "latency", "channels", "in_flight")
 """Names of the drawings; each is a file too. The last three need a clock."""
 
 
@@ -92,9 +92,15 @@ def _plots(replay: Replay, stats: dict[str, Any], lru: Curve, optimum: Curve) ->
             "Partitions far from the dotted line see other requests, or have too few frames for them.",
             lambda axes: plots.by_partition(axes, tallies),
         ),
+        "slices": (
+            "Blocks by slice",
+            "A slice with more than its share evicts while others have room: what comes first in the chains of this"
+            " trace, or its keys, are spread badly by the home map.",
+            lambda axes: plots.by_slice(axes, [replay.device.counters(at) for at in replay.device.slices]),
+        ),
     }
-    chosen = [name for name in drawings if name != "partitions" or len(tallies) > 1]
-    chosen = [name for name in chosen if name != "evictions" or stats["evictions"]]
+    wanted = {"partitions": len(tallies) > 1, "evictions": stats["evictions"], "slices": len(replay.device.slices) > 1}
+    chosen = [name for name in drawings if wanted.get(name, True)]
     return {
         name: Plot(title=title, reading=reading, svg=draw(plot, title))
         for name, (title, reading, plot) in ((name, drawings[name]) for name in chosen)

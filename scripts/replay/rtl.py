@@ -28,7 +28,7 @@ class RtlTransport(ClockedTransport):
         if waves is not None:
             bus.harness.trace(waves.begin, waves.end)
         harness = bus.harness
-        journal = Journal(harness)
+        journal = Journal(harness, params.node.slices)
         device = MmioTransport(params, bus)
         device.filled = journal.filled
         super().__init__(

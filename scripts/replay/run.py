@@ -35,13 +35,15 @@ def check_sessions(params: Params) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The pools that a replay uses, and of each what every partition in it may have and is sure of, in frames."""
+    """The pools that a replay uses, and of each what every partition in it may have and is sure of, in frames of each
+    slice."""
 
     pools: tuple[int, ...]
     frames: tuple[int, ...]
     quotas: tuple[int, ...]
     guarantees: tuple[int, ...]
     sharers: int
+    slices: int
 
     @classmethod
     def of(cls, params: Params) -> Shares:
@@ -54,7 +56,7 @@ class Shares:
         frames = [params.pools[pool].frames for pool in pools]
         quotas = [max(1, int(count * replay.quota)) for count in frames]
         guarantees = [int(count * (replay.guarantee / sharers)) for count in frames]
-        return cls(tuple(pools), tuple(frames), tuple(quotas), tuple(guarantees), sharers)
+        return cls(tuple(pools), tuple(frames), tuple(quotas), tuple(guarantees), sharers, params.node.slices)
 
     def partition(self, number: int) -> tuple[int, int, int]:
         """Pool, quota and guarantee of a partition."""
@@ -63,8 +65,9 @@ class Shares:
 
     @property
     def capacity(self) -> int:
-        """Most frames that all partitions may use together."""
-        return sum(min(frames, self.sharers * quota) for frames, quota in zip(self.frames, self.quotas, strict=True))
+        """Most frames that all partitions may use together, in all slices."""
+        each = sum(min(frames, self.sharers * quota) for frames, quota in zip(self.frames, self.quotas, strict=True))
+        return self.slices * each
 
 
 @dataclass(slots=True)

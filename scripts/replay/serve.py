@@ -111,7 +111,7 @@ class _Visit:
         self._service.history.add(request.number, len(request.keys), self._hits, self._prefix)
 
     def _open(self) -> Steps:
-        opening = self._client.submit(c.OpenSession())
+        opening = self._client.submit(c.OpenSession(), root=self.request.root)
         yield (opening,)
         self._session = done(opening, Status.OK).session
         if self._session is not None:
@@ -146,7 +146,8 @@ class _Visit:
             self._go_on()
             leading = self._prefix == position
             chunk = keys[position : position + self._most_keys]
-            looking = self._client.submit(c.Lookup(self.request.model, chunk, LookupMode.BITMAP, pin=leading))
+            command = c.Lookup(self.request.model, chunk, LookupMode.BITMAP, pin=leading)
+            looking = self._client.submit(command, root=self.request.root)
             yield (looking,)
             result = done(looking, Status.OK, Status.NO_SPACE)
             for pin in result.pins:

@@ -33,7 +33,7 @@ def timeline(timing: Timing, visits: Sequence[Visit]) -> str:
     events = [
         *_commands(shown),
         *_requests(visit for visit in visits if visit.begin <= end),
-        *_channels([sample for sample in timing.samples if sample.cycle <= end]),
+        *_channels(timing, [sample for sample in timing.samples if sample.cycle <= end]),
     ]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}) + "\n"
 
@@ -76,7 +76,7 @@ def _requests(visits: Iterable[Visit]) -> Iterator[Event]:
         yield common | {"ph": "e", "ts": _time(visit.end)}
 
 
-def _channels(samples: Sequence[Sample]) -> Iterator[Event]:
+def _channels(timing: Timing, samples: Sequence[Sample]) -> Iterator[Event]:
     """What part of the cycles each memory channel moves a beat in."""
     if len(samples) < 2:
         return
@@ -84,7 +84,7 @@ def _channels(samples: Sequence[Sample]) -> Iterator[Event]:
     yield _name("process_name", "memory channels", 0)
     for channel, values in enumerate(use):
         for at, value in zip(edges, values.tolist(), strict=False):
-            event = {"ph": "C", "name": f"channel {channel}", "pid": 0, "ts": _time(float(at))}
+            event = {"ph": "C", "name": timing.channel(channel), "pid": 0, "ts": _time(float(at))}
             yield event | {"args": {"beats per cycle": round(value, 3)}}
 
 

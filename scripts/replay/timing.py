@@ -47,17 +47,21 @@ class Visit(NamedTuple):
 class Timing(Observer):
     """Keeps the spans of all commands of rings, by their ends, and a sample for each poll.
 
-    ``clock`` gives the device's cycle, ``beats`` what each of its memory channels has moved, read and written.
+    ``clock`` gives the device's cycle, ``beats`` what each of its memory channels has moved, read and written: those of
+    the first of ``slices``, then of the next.
     """
 
-    def __init__(self, clock: Callable[[], int], beats: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, clock: Callable[[], int], beats: Callable[[], Sequence[int]], slices: int = 1) -> None:
         self.spans: list[Span] = []
         self.samples: list[Sample] = []
+        self._slices = slices
         self._clock = clock
         self._beats = beats
         self._open: dict[tuple[RingId, int], tuple[Opcode, int]] = {}
 
-    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+    def submitted(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
+    ) -> None:
         if ring == REGISTERS:
             return
         assert cycle is not None, "a device that is timed has a clock"
@@ -75,6 +79,11 @@ class Timing(Observer):
 
     def _sample(self, cycle: int) -> None:
         self.samples.append(Sample(cycle, tuple(self._beats()), len(self._open)))
+
+    def channel(self, number: int) -> str:
+        """What a memory channel is called."""
+        slice_, channel = divmod(number, len(self.samples[0].beats) // self._slices)
+        return f"channel {channel}" if self._slices == 1 else f"slice {slice_}, channel {channel}"
 
     # Figures; hw.params.statistics says what each means.
 

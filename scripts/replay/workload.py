@@ -24,6 +24,11 @@ class Request:
     output_blocks: int
     """Number of blocks that the output appends."""
 
+    @property
+    def root(self) -> int:
+        """The key of the first block of its chain."""
+        return self.keys[0] if self.keys else content.output_key(self.number, 0)
+
 
 class Workload:
     """A trace spread over the ports, partitions and models that ``params.replay`` asks for.

@@ -79,9 +79,9 @@ class AsyncClient:
         self.device = device
         self.ring = self._client.ring
 
-    async def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    async def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         """Send a command and wait for its completion."""
-        ticket = self._client.submit(command, into)
+        ticket = self._client.submit(command, into, root=root)
         try:
             return await self._wait(ticket)
         except asyncio.CancelledError:
@@ -113,33 +113,39 @@ class AsyncClient:
             return result
 
     async def lookup(
-        self, model: int, keys: Sequence[int], *, mode: LookupMode = LookupMode.RUN, pin: bool = False
+        self,
+        model: int,
+        keys: Sequence[int],
+        *,
+        mode: LookupMode = LookupMode.RUN,
+        pin: bool = False,
+        root: int | None = None,
     ) -> Completion:
         """As ``Client.lookup``."""
-        return await self.run(c.Lookup(model, keys, mode, pin))
+        return await self.run(c.Lookup(model, keys, mode, pin), root=root)
 
     async def unpin(self, pin: PinId) -> Status:
         """Return a pin."""
         return (await self.run(c.Unpin(pin))).status
 
     @asynccontextmanager
-    async def pinned(self, model: int, keys: Sequence[int]) -> AsyncIterator[Completion]:
+    async def pinned(self, model: int, keys: Sequence[int], *, root: int | None = None) -> AsyncIterator[Completion]:
         """Hold the leading run of ``keys`` that hit, for the length of an ``async with`` block."""
-        result = await self.lookup(model, keys, pin=True)
+        result = await self.lookup(model, keys, pin=True, root=root)
         try:
             yield result
         finally:
             tickets = [self._client.submit(c.Unpin(pin)) for pin in result.pins if pin is not None]
             await asyncio.gather(*map(self._wait, tickets))
 
-    async def open(self) -> SessionId:
+    async def open(self, *, root: int | None = None) -> SessionId:
         """Open a session; CommandFailed if there is none."""
-        return await self._all(steps.open_session(self.ring))
+        return steps.opened(self.ring, await self.run(c.OpenSession(), root=root))
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[SessionId]:
+    async def session(self, *, root: int | None = None) -> AsyncIterator[SessionId]:
         """A session for the length of an ``async with`` block; what it has not sealed by then is gone."""
-        session = await self.open()
+        session = await self.open(root=root)
         try:
             yield session
         finally:
@@ -155,6 +161,6 @@ class AsyncClient:
         """As ``Client.get``."""
         return await self._all(steps.get(handle, out, length, park, self.device.params))
 
-    async def drop(self, model: int, key: int) -> Status:
+    async def drop(self, model: int, key: int, *, root: int | None = None) -> Status:
         """Make a block of the own partition unreachable."""
-        return (await self.run(c.Drop(model, key))).status
+        return (await self.run(c.Drop(model, key), root=root)).status

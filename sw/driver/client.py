@@ -27,6 +27,9 @@ class Client:
 
     Statuses are answers, not errors: only ``get`` and ``open`` raise CommandFailed, because they have nothing to
     return without success. Arguments of another type raise InputError, and nothing is sent.
+
+    ``root``, on a node of several slices with ``node.home`` = root: the key of the first block of the chain that a
+    block, or the leading run of keys, belongs to. A session is one of a chain, and puts blocks of this alone.
     """
 
     def __init__(self, device: Device, ring: RingId, *, timeout: float | None = None) -> None:
@@ -35,13 +38,13 @@ class Client:
         if timeout is not None:
             device.set_timeout(timeout, self.ring)
 
-    def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
+    def submit(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Ticket:
         """Send a command without waiting; ``device.progress`` completes the ticket."""
-        return self.device.submit(self.ring, command, into)
+        return self.device.submit(self.ring, command, into, root=root)
 
-    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         """Send a command and wait for its completion."""
-        return self.device.wait(self.submit(command, into))
+        return self.device.wait(self.submit(command, into, root=root))
 
     def _all(self, steps: Steps[T]) -> T:
         """Run steps to their end."""
@@ -54,33 +57,39 @@ class Client:
             return result
 
     def lookup(
-        self, model: int, keys: Sequence[int], *, mode: LookupMode = LookupMode.RUN, pin: bool = False
+        self,
+        model: int,
+        keys: Sequence[int],
+        *,
+        mode: LookupMode = LookupMode.RUN,
+        pin: bool = False,
+        root: int | None = None,
     ) -> Completion:
         """Which of ``keys`` (128-bit integers) may be read; with ``pin``, each HIT is held until ``unpin``."""
-        return self.run(c.Lookup(model, keys, mode, pin))
+        return self.run(c.Lookup(model, keys, mode, pin), root=root)
 
     def unpin(self, pin: PinId) -> Status:
         """Return a pin."""
         return self.run(c.Unpin(pin)).status
 
     @contextmanager
-    def pinned(self, model: int, keys: Sequence[int]) -> Iterator[Completion]:
+    def pinned(self, model: int, keys: Sequence[int], *, root: int | None = None) -> Iterator[Completion]:
         """Hold the leading run of ``keys`` that hit, for the length of a ``with`` block."""
-        result = self.lookup(model, keys, pin=True)
+        result = self.lookup(model, keys, pin=True, root=root)
         try:
             yield result
         finally:
             for ticket in [self.submit(c.Unpin(pin)) for pin in result.pins if pin is not None]:
                 self.device.wait(ticket)
 
-    def open(self) -> SessionId:
+    def open(self, *, root: int | None = None) -> SessionId:
         """Open a session."""
-        return self._all(steps.open_session(self.ring))
+        return steps.opened(self.ring, self.run(c.OpenSession(), root=root))
 
     @contextmanager
-    def session(self) -> Iterator[SessionId]:
+    def session(self, *, root: int | None = None) -> Iterator[SessionId]:
         """A session for the length of a ``with`` block; what it has not sealed by then is gone."""
-        session = self.open()
+        session = self.open(root=root)
         try:
             yield session
         finally:
@@ -109,6 +118,6 @@ class Client:
         """
         return self._all(steps.get(handle, out, length, park, self.device.params))
 
-    def drop(self, model: int, key: int) -> Status:
+    def drop(self, model: int, key: int, *, root: int | None = None) -> Status:
         """Make a block of the own partition unreachable."""
-        return self.run(c.Drop(model, key)).status
+        return self.run(c.Drop(model, key), root=root).status

@@ -1,10 +1,11 @@
-"""A slice as the administrator sees it: discovery, epoch, partitions, models, rings, resets."""
+"""A node as the administrator sees it: discovery, epoch, partitions, models, rings, resets."""
 
 import difflib
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import active_count
 from time import sleep
 from typing import Self
@@ -19,7 +20,9 @@ from sw.driver.discovery import discover
 from sw.driver.errors import CommandFailed, DeviceError, RegisterError
 from sw.driver.gate import Gate
 from sw.driver.lives import LIVES, mark, marked, outlived
+from sw.driver.routes import Part, Routes, joined
 from sw.driver.statistics import Statistics
+from sw.driver.steps import given_back
 from sw.driver.tags import Tags
 from sw.driver.transport import Arrival, Transport
 
@@ -39,19 +42,32 @@ _START = register_map()["CONTROL"].field("start").mask
 class Ticket:
     """A command under way; ``completion`` is None until it has ended. ``size``: bytes that it writes.
 
-    ``life``: of the device, when it was sent. ``then`` is called with the completion when nobody else will look at it;
-    see ``Device.follow_up``.
+    ``life``: of the device, when it was sent; ``slice``: to which slice, if to one. ``then`` is called with the
+    completion when nobody else will look at it; see ``Device.follow_up``.
     """
 
-    __slots__ = ("begun", "completion", "life", "opcode", "size", "then")
+    __slots__ = ("begun", "completion", "life", "opcode", "size", "slice", "then")
 
-    def __init__(self, command: Command, begun: float | None, life: int) -> None:
+    def __init__(self, command: Command, begun: float | None, life: int, slice_: int = 0) -> None:
         self.opcode = command.opcode
         self.size = len(command.data) if isinstance(command, c.Write) else 0
         self.begun = begun
         self.life = life
+        self.slice = slice_
         self.completion: Completion | None = None
         self.then: Callable[[Completion], None] | None = None
+
+
+class Gathering:
+    """The ticket of a command with several parts, and what these have answered so far."""
+
+    __slots__ = ("command", "completions", "parts", "ticket")
+
+    def __init__(self, ticket: Ticket, command: Command, parts: Sequence[Part]) -> None:
+        self.ticket = ticket
+        self.command = command
+        self.parts = parts
+        self.completions: dict[int, Completion] = {}
 
 
 class Device:
@@ -62,6 +78,10 @@ class Device:
 
     A pin or session that it gave out before its last ``start``, or that another ``Device`` did, is STALE and does not
     reach it.
+
+    Of several slices it makes one device: a command goes to the slices that it is about, as ``Routes`` says, and is one
+    ticket, completed when all of them have answered. What a slice gave for nothing is returned ahead of all that is
+    sent after the answer. ``statistics`` count what each slice was asked. Registers and counters are per slice.
 
     Several threads may use it and its clients: one lock is held around every access to the transport. A thread that
     waits lets go of it from time to time, so that others can send what it waits for. Listeners are called with the lock
@@ -77,6 +97,7 @@ class Device:
         self._registers = register_map()
         self._tickets: dict[tuple[RingId, int], Ticket] = {}
         self._arrived: deque[Arrival] = deque()
+        self._owed: list[tuple[RingId, Part]] = []
         self._kept: list[Message] | None = None
         self._listeners: list[Callable[[Message], None]] = []
         self._administrative = {REGISTERS}
@@ -84,6 +105,8 @@ class Device:
         self._life = next(LIVES)
         self._epochs: set[int] = set()
         tables = self.params.tables
+        self.slices = range(self.params.node.slices)
+        self._routes = Routes(self.params)
         self.rings = [RingId(port, ring) for port in range(tables.ports) for ring in range(tables.rings_per_port)]
         self._tags = {ring: Tags(ring) for ring in (REGISTERS, *self.rings)}
         self.patience = 1000 + 2 * self.params.frames
@@ -91,7 +114,8 @@ class Device:
         more, and the device goes through its tables at an entry a cycle."""
         if timeout is not None:
             self.set_timeout(timeout)
-        discover(self._registers, self.params, self.read)
+        for slice_ in self.slices:
+            discover(self._registers, self.params, partial(self.read, slice_=slice_), self._of(slice_))
 
     @property
     def completed(self) -> Counter[tuple[Opcode, Status]]:
@@ -105,7 +129,7 @@ class Device:
         self.close()
 
     def close(self) -> None:
-        """Release what the transport holds. The slice stays as it is.
+        """Release what the transport holds. The node stays as it is.
 
         Whoever waits gets DeviceError, and so does every call that needs the device from then on.
         """
@@ -118,6 +142,7 @@ class Device:
 
     def _release(self) -> None:
         self._arrived.clear()
+        self._owed.clear()
         self.transport.close()
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
@@ -126,10 +151,22 @@ class Device:
         with self._lock:
             self.transport.set_timeout(timeout, ring)
 
-    def counters(self) -> dict[str, int]:
-        """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
+    def counters(self, slice_: int | None = None) -> dict[str, int]:
+        """The COUNTERS and LEVELS (``hw.params.registers``) of a slice, or of all together: also what is 0."""
+        slices = self.slices if slice_ is None else [self._slice(slice_)]
         with self._lock:
-            return self.transport.counters()
+            each = [self.transport.counters(at) for at in slices]
+        return {name: sum(counters[name] for counters in each) for name in each[0]}
+
+    def _slice(self, slice_: int) -> int:
+        """The number of a slice, if there is such; InputError for another."""
+        if not is_number(slice_) or slice_ not in self.slices:
+            raise InputError(f"slice = {slice_!r}, expected a number from 0 to {self.slices[-1]}")
+        return slice_
+
+    def _of(self, slice_: int) -> str:
+        """A slice in messages, if there are several."""
+        return f" of slice {slice_}" if len(self.slices) > 1 else ""
 
     # Registers, by name.
 
@@ -148,31 +185,31 @@ class Device:
             raise RegisterError(f"register {register}: has no field {name}, did you mean {near}?")
         return known[name]
 
-    def read(self, register: str) -> int:
-        """The value of a register."""
+    def read(self, register: str, slice_: int = 0) -> int:
+        """The value of a register of a slice."""
         with self._lock:
-            return self.transport.read_register(self._register(register).offset)
+            return self.transport.read_register(self._register(register).offset, self._slice(slice_))
 
-    def write(self, register: str, value: int) -> None:
+    def write(self, register: str, value: int, slice_: int = 0) -> None:
         """Write a register; RegisterError for what the register map does not allow."""
         with self._lock:
             begins = (
                 register == "CONTROL"
                 and is_number(value)
                 and value & _START
-                and not self.read_field("STATUS", "started")
+                and not self.read_field("STATUS", "started", slice_)
             )
-            self.transport.write_register(self._register(register).offset, value)
+            self.transport.write_register(self._register(register).offset, value, self._slice(slice_))
             if begins:
                 self._life = next(LIVES)
                 self._administrative = {REGISTERS}
 
-    def read_field(self, register: str, field: str) -> int:
+    def read_field(self, register: str, field: str, slice_: int = 0) -> int:
         """The value of one field of a register."""
         f = self._field(register, field)
-        return (self.read(register) & f.mask) >> f.low
+        return (self.read(register, slice_) & f.mask) >> f.low
 
-    def write_field(self, register: str, field: str, value: int) -> None:
+    def write_field(self, register: str, field: str, value: int, slice_: int = 0) -> None:
         """Write one field of a register: the others keep what they store, no other pulse is given, no event cleared."""
         f = self._field(register, field)
         if not is_number(value) or not 0 <= value < 1 << f.width:
@@ -180,39 +217,52 @@ class Device:
         others = (other for other in self._register(register).fields if other != f)
         kept = sum(other.mask for other in others if other.kind in (Kind.STORED, Kind.WINDOW))
         with self._lock:
-            self.write(register, (self.read(register) & kept if kept else 0) | value << f.low)
+            self.write(register, (self.read(register, slice_) & kept if kept else 0) | value << f.low, slice_)
 
-    def _becomes(self, register: str, field: str) -> bool:
+    def _becomes(self, register: str, field: str, slice_: int) -> bool:
         """Whether a field is set within ``patience`` reads; the device goes on meanwhile."""
-        return any(self.read_field(register, field) for _ in range(self.patience))
+        return any(self.read_field(register, field, slice_) for _ in range(self.patience))
 
-    def start(self, epoch: int | None = None) -> None:
-        """Restart the slice and take a fresh epoch into use: all state from before is gone.
+    def start(self, epoch: int | None = None, *, only: int | None = None) -> None:
+        """Restart the node and take a fresh epoch into use: all state from before is gone.
 
-        Handles, pins and sessions from before are STALE. Other threads wait meanwhile. InputError for an epoch that is
-        none, that the slice is in, or that this device has started before: its handles would mean something again.
+        With ``only``, restart this slice alone. The others keep their sealed blocks; they lose all ports, with what was
+        not sealed, sessions and pins. Partitions and models are to be set and rings to be bound again: at every slice,
+        where these are as they were.
+
+        Handles of what was restarted, pins and sessions from before are STALE. Other threads wait meanwhile. InputError
+        for an epoch that is none, that a slice to restart is in, or that this device has started before: its handles
+        would mean something again.
         """
         epoch = secrets.randbits(63) + 1 if epoch is None else epoch
         if not is_number(epoch) or not 0 < epoch < 1 << EPOCH_BITS:
             raise InputError(f"epoch = {epoch!r}, expected a number from 1 to 2**{EPOCH_BITS} - 1")
+        slices = self.slices if only is None else [self._slice(only)]
         with self._lock:
-            if epoch in self._epochs or epoch == self._epoch():
+            if epoch in self._epochs or any(epoch == self._epoch(at) for at in slices):
                 raise InputError(f"epoch = {epoch}, expected one that the slice has not had yet")
-            self.write_field("CONTROL", "restart", 1)
-            if not self._becomes("STATUS", "ready"):
-                raise DeviceError(f"the slice was not ready {self.patience:,} reads of STATUS after its restart")
+            for at in slices:
+                self.write_field("CONTROL", "restart", 1, at)
+            for at in slices:
+                if not self._becomes("STATUS", "ready", at):
+                    raise DeviceError(
+                        f"the slice was not ready {self.patience:,} reads of STATUS after its restart{self._of(at)}"
+                    )
             self._settle()
-            self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF)
-            self.write_field("EPOCH_HIGH", "high", epoch >> 32)
             self._epochs.add(epoch)
-            self.write_field("CONTROL", "start", 1)
-            if not self._becomes("STATUS", "started"):
-                raise DeviceError(f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS")
+            for at in slices:
+                self.write_field("EPOCH_LOW", "low", epoch & 0xFFFFFFFF, at)
+                self.write_field("EPOCH_HIGH", "high", epoch >> 32, at)
+                self.write_field("CONTROL", "start", 1, at)
+                if not self._becomes("STATUS", "started", at):
+                    raise DeviceError(
+                        f"epoch {epoch:#x} was not taken within {self.patience:,} reads of STATUS{self._of(at)}"
+                    )
 
-    def _epoch(self) -> int | None:
-        """The epoch that the slice is in; None while it has not been started."""
-        started = self.read_field("STATUS", "started")
-        return self.read("EPOCH_HIGH") << 32 | self.read("EPOCH_LOW") if started else None
+    def _epoch(self, slice_: int) -> int | None:
+        """The epoch that a slice is in; None while it has not been started."""
+        started = self.read_field("STATUS", "started", slice_)
+        return self.read("EPOCH_HIGH", slice_) << 32 | self.read("EPOCH_LOW", slice_) if started else None
 
     def _settle(self) -> None:
         """Let all commands end, so that none of them is taken in the next epoch."""
@@ -221,35 +271,87 @@ class Device:
 
     # Commands.
 
-    def submit(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
+    def submit(
+        self, ring: RingId, command: Command, into: memoryview | None = None, *, root: int | None = None
+    ) -> Ticket:
         """Send a command; its ticket is completed by ``progress``, that of BIND already when this returns.
+
+        ``root``: the key of the first block of the chain, for LOOKUP, DROP and OPEN_SESSION on a node of several slices
+        where that decides (``node.home``).
 
         BIND comes alone: other threads wait, messages are kept back until it has ended, and a ring with commands under
         way is reset before it changes hands, so that none of them is taken under the new binding.
 
-        InputError for a ring that the slice has not, for fields of other types than the command's, and while all tags
-        of the ring are taken; of values the device judges.
+        InputError for a ring that the node has not, for fields of other types than the command's, for want of a root,
+        for a session of other slices than the block's, and while all tags of the ring are taken; of values the device
+        judges.
         """
         ring = ring_of(ring, self._tags)
         check_command(command)
         if into is not None:
             check_destination(into)
+        if root is not None and not is_number(root):
+            raise InputError(f"root = {root!r}, expected the key of a block")
         with self._lock:
-            return self._change_hands(ring, command) if isinstance(command, c.Bind) else self._send(ring, command, into)
+            if isinstance(command, c.Bind):
+                return self._change_hands(ring, command)
+            return self._send(ring, command, into, root)
 
-    def _send(self, ring: RingId, command: Command, into: memoryview | None = None) -> Ticket:
-        ticket = Ticket(command, self.transport.clock, self._life)
+    def _send(self, ring: RingId, command: Command, into: memoryview | None = None, root: int | None = None) -> Ticket:
         if outlived(command, self._life):
+            ticket = Ticket(command, self.transport.clock, self._life)
             self._end(ticket, Completion(ring, NO_TAG, Status.STALE))
             return ticket
+        parts = self._routes.parts(command, root)
+        return self._send_part(ring, parts[0], into) if len(parts) == 1 else self._send_parts(ring, command, parts)
+
+    def _send_part(self, ring: RingId, part: Part, into: memoryview | None = None) -> Ticket:
+        ticket = Ticket(part.command, self.transport.clock, self._life, part.slice)
         tag = self._tags[ring].take()
         try:
-            self.transport.submit(ring, tag, command, into)
+            self.transport.submit(ring, tag, part.command, into, slice_=part.slice)
         except Exception:  # whatever it is goes on to the caller; the tag must not be lost with it
             self._tags[ring].free(tag)
             raise
         self._tickets[ring, tag] = ticket
         return ticket
+
+    def _send_parts(self, ring: RingId, command: Command, parts: Sequence[Part]) -> Ticket:
+        """All of them, or none: what those that could be sent give goes back if another could not."""
+        gathering = Gathering(Ticket(command, self.transport.clock, self._life), command, parts)
+        sent: list[Ticket] = []
+        try:
+            for part in parts:
+                sent.append(self._send_part(ring, part))
+        except Exception:
+            for ticket in sent:
+                ticket.then = partial(self._give_back, ring, ticket.opcode)
+            raise
+        for at, ticket in enumerate(sent):
+            ticket.then = partial(self._gather, ring, gathering, at)
+        return gathering.ticket
+
+    def _give_back(self, ring: RingId, opcode: Opcode, completion: Completion) -> None:
+        self._owe(ring, [part for back in given_back(opcode, completion) for part in self._routes.parts(back)])
+
+    def _gather(self, ring: RingId, gathering: Gathering, at: int, completion: Completion) -> None:
+        """Part number ``at`` has ended."""
+        gathering.completions[at] = completion
+        if len(gathering.completions) < len(gathering.parts):
+            return
+        completions = [completion for _, completion in sorted(gathering.completions.items())]
+        joint = joined(gathering.command, gathering.parts, completions, gathering.ticket.life)
+        self._owe(ring, joint.back)
+        self._complete(gathering.ticket, joint.completion)
+
+    def _owe(self, ring: RingId, parts: Iterable[Part]) -> None:
+        """Send what nobody waits for, at once, or when the ring has a tag for it."""
+        owed, self._owed = [*self._owed, *((ring, part) for part in parts)], []
+        for each in owed:
+            try:
+                self._send_part(*each)
+            except InputError:
+                self._owed.append(each)
 
     def _change_hands(self, ring: RingId, command: c.Bind) -> Ticket:
         """BIND, and its end: nothing of the ring that changes hands is left under way, and nothing is sent meanwhile.
@@ -300,14 +402,20 @@ class Device:
         if ticket is None:
             raise DeviceError(f"tag {arrival.tag} of {arrival.ring} has ended, but no such command is outstanding")
         self._tags[arrival.ring].free(arrival.tag)
-        mark(arrival, ticket.life)
+        mark(arrival, ticket.life, ticket.slice)
         self._end(ticket, arrival)
+        if self._owed:
+            self._owe(arrival.ring, ())
 
     def _end(self, ticket: Ticket, completion: Completion) -> None:
-        ticket.completion = completion
         now = self.transport.clock
         latency = None if now is None or ticket.begun is None else now - ticket.begun
         self.statistics.count(ticket.opcode, completion, ticket.size, latency)
+        self._complete(ticket, completion)
+
+    @staticmethod
+    def _complete(ticket: Ticket, completion: Completion) -> None:
+        ticket.completion = completion
         if ticket.then is not None:
             ticket.then(completion)
 

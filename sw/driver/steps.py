@@ -67,9 +67,8 @@ def crc32c(view: memoryview) -> int:
     return google_crc32c.value(array)
 
 
-def open_session(ring: object) -> Steps[SessionId]:
-    """Open a session; CommandFailed if there is none."""
-    result = yield c.OpenSession(), None
+def opened(ring: object, result: Completion) -> SessionId:
+    """The session that was opened; CommandFailed if there is none."""
     if result.session is None:
         raise CommandFailed(f"open a session on {ring}", result.status)
     return result.session

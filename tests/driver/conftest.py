@@ -9,8 +9,11 @@ from ringbench import Ringed
 from hw.params import Params
 from sw.driver import Device, Transport
 
+LONG = {"two slices": pytest.mark.nightly, "two behind rings": pytest.mark.nightly}
+"""Transports that tests are run on every night; a few of them every day, see `test_driver_slices`."""
 
-@pytest.fixture(params=TRANSPORTS)
+
+@pytest.fixture(params=[pytest.param(name, marks=LONG.get(name, ())) for name in TRANSPORTS])
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     """Makes transports, and closes them in the end."""
     for marker, reason in LACKS.get(request.param, {}).items():
@@ -36,7 +39,10 @@ def rig(connect: Connect) -> Iterator[Rig]:
         return
     rig.settle()
     counters = rig.counters()
-    assert sum(count for name, count in counters.items() if name.startswith("frames_")) == PARAMS.frames
+    assert (
+        sum(count for name, count in counters.items() if name.startswith("frames_"))
+        == len(rig.device.slices) * PARAMS.frames
+    )
     assert counters["parked_used"] == counters["frames_draining"] == 0 or counters["pins_used"]
 
 

@@ -1,11 +1,11 @@
 """Devices for the tests of the driver: the same on every transport, two tenants and one public partition."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hw.params import Params
 from hw.params.commands import Message
-from hw.params.params import CamParams, MemoryParams, PoolParams, RequesterParams, TableParams
+from hw.params.params import CamParams, MemoryParams, NodeParams, PoolParams, RequesterParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
 from sw.driver import Client, Device, SpecificationTransport, Transport
 from sw.driver.client import Buffer
@@ -36,20 +36,40 @@ def verilator(params: Params, seed: int) -> Transport:
     return MmioTransport(params, VerilatorBus(params, seed=seed))
 
 
+def of_two(params: Params) -> Params:
+    """Two slices, each of these parameters, with blocks where their keys say."""
+    return replace(params, node=NodeParams(slices=2, home="key"))
+
+
+def two_slices(params: Params, seed: int) -> Transport:
+    """Two slices of the specification."""
+    return SpecificationTransport(of_two(params), seed)
+
+
+def two_behind_rings(params: Params, seed: int) -> Transport:
+    """The same, behind rings."""
+    return mmio(of_two(params), seed)
+
+
 TRANSPORTS: dict[str, Callable[[Params, int], Transport]] = {
     "specification": SpecificationTransport,
     "mmio": mmio,
     "scattered": scattered,
     "verilator": verilator,
+    "two slices": two_slices,
+    "two behind rings": two_behind_rings,
 }
 """Every transport, made from parameters and a seed; all tests of this folder run on each."""
 
+SEVERAL = {"one_slice": "frames, sessions and messages of two slices are twice as many, or where the keys say"}
 LACKS: dict[str, dict[str, str]] = {
     "verilator": {
         "asleep": "RTL works whenever its clock runs",
         "patient": "a thousand waits of a thousand cycles each",
         "rebuilt": "each of these devices takes a minute to compile; the drivers are the others, in the test before",
-    }
+    },
+    "two slices": SEVERAL,
+    "two behind rings": SEVERAL,
 }
 """What the device of a transport does not have: markers of the tests that need it, each with a reason to skip."""
 

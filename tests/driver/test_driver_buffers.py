@@ -80,9 +80,9 @@ class Witness(Client):
         super().__init__(client.device, client.ring)
         self.sent: list[tuple[Command, memoryview | None]] = []
 
-    def submit(self, command: Command, into: memoryview | None = None) -> Ticket:
+    def submit(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Ticket:
         self.sent.append((command, into))
-        return super().submit(command, into)
+        return super().submit(command, into, root=root)
 
 
 def test_put_sends_the_array_and_get_reads_into_it(rig: Rig) -> None:
@@ -104,10 +104,10 @@ class Hasty(Client):
         self._buffer = buffer
         self._when = when
 
-    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         if isinstance(command, self._when):
             self._buffer[700] ^= 1
-        return super().run(command, into)
+        return super().run(command, into, root=root)
 
 
 @pytest.mark.parametrize("when", [c.Alloc, c.Write])

@@ -45,6 +45,7 @@ def test_a_put_is_bounded_by_the_frame(rig: Rig) -> None:
     assert rig.counters()["frames_sealed"] == 1
 
 
+@pytest.mark.one_slice
 def test_over_its_quota_a_partition_evicts_its_own_and_says_quota_when_it_cannot(rig: Rig) -> None:
     rig.device.set_partition(0, quota=2, read_mask=0b100)
     for key in (1, 2, 3):
@@ -59,6 +60,7 @@ def test_over_its_quota_a_partition_evicts_its_own_and_says_quota_when_it_cannot
     store(rig.two, 1)
 
 
+@pytest.mark.one_slice
 def test_a_pool_full_of_what_is_held_has_no_space(rig: Rig) -> None:
     rig.device.set_partition(1, quota=FRAMES, guarantee=0)
     session, other = rig.one.open(), rig.two.open()
@@ -101,10 +103,10 @@ def test_keys_are_compared_whole_and_with_their_model(rig: Rig) -> None:
 class Misplaced(Client):
     """Its WRITEs go beyond what was accepted, and are refused."""
 
-    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         if isinstance(command, c.Write):
             command = replace(command, segment=command.segment + 1)
-        return super().run(command, into)
+        return super().run(command, into, root=root)
 
 
 def test_a_put_whose_write_is_refused_leaves_nothing(rig: Rig) -> None:
@@ -129,10 +131,10 @@ def test_a_write_that_stops_says_what_it_has_appended(rig: Rig) -> None:
 class Mistaken(Client):
     """Its SEALs name another length than was written, and are refused."""
 
-    def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         if isinstance(command, c.Seal):
             command = replace(command, length=command.length - 1)
-        return super().run(command, into)
+        return super().run(command, into, root=root)
 
 
 def test_a_put_whose_seal_is_refused_leaves_nothing(rig: Rig) -> None:
@@ -208,6 +210,7 @@ def test_the_pin_of_another_ring_is_never_spent(rig: Rig) -> None:
 # Sessions.
 
 
+@pytest.mark.one_slice
 def test_a_session_ends_with_its_with_block_and_takes_along_what_is_not_sealed(rig: Rig) -> None:
     with rig.one.session() as session:
         sealed = rig.one.put(session, 0, 1, DATA).handle
@@ -246,6 +249,7 @@ def test_a_session_is_of_one_ring(rig: Rig) -> None:
 # Drop.
 
 
+@pytest.mark.one_slice
 def test_a_dropped_block_is_gone_once(rig: Rig) -> None:
     handle = store(rig.one, 1)
     assert rig.far.drop(0, 1) is Status.OK
@@ -260,9 +264,9 @@ def test_a_dropped_block_is_gone_once(rig: Rig) -> None:
 # Waiting for a block.
 
 
-def writing(client: Client, key: int, data: bytes) -> Handle:
+def writing(client: Client, key: int, data: bytes, session: SessionId | None = None) -> Handle:
     """A block with all its bytes, but no seal."""
-    handle = client.run(c.Alloc(0, key, len(data), client.open())).handle
+    handle = client.run(c.Alloc(0, key, len(data), session or client.open())).handle
     assert handle is not None
     assert client.run(c.Write(handle, 0, data)).status is Status.OK
     return handle
@@ -283,7 +287,8 @@ def test_a_parked_read_gets_the_block_when_it_is_sealed_and_not_before(rig: Rig)
 @pytest.mark.parks
 @pytest.mark.parametrize("end", ["abort", "crc", "drop", "close", "loss", "retire", "drop partition"])
 def test_a_parked_read_is_stale_when_the_block_dies(rig: Rig, end: str) -> None:
-    handle = writing(rig.one, 1, DATA)
+    session = rig.one.open()
+    handle = writing(rig.one, 1, DATA, session)
     out = bytearray(b"\xaa" * len(DATA))
     ticket = rig.far.read(handle, out, park=True)
     rig.far.lookup(0, [1])
@@ -294,7 +299,7 @@ def test_a_parked_read_is_stale_when_the_block_dies(rig: Rig, end: str) -> None:
     elif end == "drop":
         rig.far.drop(0, 1)
     elif end == "close":
-        rig.one.run(c.CloseSession(SessionId(0, 0)))
+        rig.one.run(c.CloseSession(session))
     elif end == "loss":
         rig.device.reset(rig.one.ring)
     elif end == "retire":
@@ -345,6 +350,7 @@ def test_tickets_may_be_waited_for_in_any_order(rig: Rig) -> None:
     assert outs == [bytes([key]) * 600 for key in range(4)]
 
 
+@pytest.mark.one_slice
 def test_frames_are_told_by_state(rig: Rig) -> None:
     store(rig.one, 1)
     rig.two.run(c.Alloc(0, 1, 1, rig.two.open()))

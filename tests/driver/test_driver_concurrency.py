@@ -91,11 +91,11 @@ class Stopped(AsyncClient):
 
     reached: asyncio.Event
 
-    async def run(self, command: Command, into: memoryview | None = None) -> Completion:
+    async def run(self, command: Command, into: memoryview | None = None, *, root: int | None = None) -> Completion:
         if isinstance(command, c.Write):
             self.reached.set()
             await asyncio.Event().wait()
-        return await super().run(command, into)
+        return await super().run(command, into, root=root)
 
 
 async def cancelled_put(rig: Rig) -> Status:
@@ -250,9 +250,9 @@ def sent_before_bound(rig: Rig) -> set[Opcode]:
     device, sent, threads = rig.device, list[Opcode | None](), list[Thread]()
     submit, reset, administer = device.transport.submit, device.reset, device.administer
 
-    def submits(ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+    def submits(ring: RingId, tag: int, command: Command, into: memoryview | None = None, *, slice_: int = 0) -> None:
         sent.append(command.opcode)
-        submit(ring, tag, command, into)
+        submit(ring, tag, command, into, slice_=slice_)
 
     def resets(ring: RingId) -> None:
         reset(ring)
@@ -311,6 +311,7 @@ def test_a_put_that_forgets_to_abort_is_found(rig: Rig, monkeypatch: pytest.Monk
     assert asyncio.run(cancelled_put(rig)) is Status.PENDING
 
 
+@pytest.mark.one_slice
 @pytest.mark.parametrize(("gift", "left"), [("pins", (1, 0, 0)), ("a session", (0, 1, 0)), ("a grant", (0, 0, 1))])
 def test_a_call_that_returns_nothing_is_found(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, gift: str, left: tuple[int, ...]

@@ -260,6 +260,7 @@ def test_what_the_administrator_may_not_do_fails_with_its_status_and_changes_not
     assert bytes(rig.one.get(handle, length=600)) == b"kv" * 300
 
 
+@pytest.mark.one_slice
 def test_a_tag_in_use_is_refused_and_the_read_that_has_it_goes_on(rig: Rig) -> None:
     handle, transport = store(rig.one, 1), rig.device.transport
     out, other = bytearray(600), bytearray(600)
@@ -284,11 +285,12 @@ def test_a_tag_that_is_none_is_refused(rig: Rig, ring: RingId, tag: int) -> None
     assert rig.device.transport.poll() == []
 
 
+@pytest.mark.one_slice
 def test_tags_are_used_again_and_when_all_are_taken_the_driver_says_so(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
-    monkeypatch.setattr(rig.device.transport, "submit", lambda ring, tag, command, into: taken.append(tag))
+    monkeypatch.setattr(rig.device.transport, "submit", lambda ring, tag, command, into, slice_: taken.append(tag))
     device = Device(rig.device.transport)
     tickets = [device.submit(rig.one.ring, c.OpenSession()) for _ in range(1 << TAG_BITS)]
     assert sorted(taken) == list(range(1 << TAG_BITS))
@@ -322,13 +324,13 @@ def test_a_device_that_answers_nothing_does_not_hang_the_driver(rig: Rig, monkey
 
 def test_a_device_that_takes_no_epoch_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     ready = register_map()["STATUS"].field("ready").mask
-    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: ready)
+    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset, slice_: ready)
     with pytest.raises(DeviceError, match="epoch 0x5 was not taken within 1,016 reads of STATUS"):
         rig.device.start(5)
 
 
 def test_a_device_that_is_never_ready_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset: 0)
+    monkeypatch.setattr(rig.device.transport, "read_register", lambda offset, slice_: 0)
     with pytest.raises(DeviceError, match="not ready 1,016 reads of STATUS after its restart"):
         rig.device.start(5)
 
@@ -337,8 +339,8 @@ def test_a_device_that_takes_its_time_to_start_is_waited_for(rig: Rig, monkeypat
     status, honest = register_map()["STATUS"], rig.device.transport.read_register
     late = [0] * 5 + [status.field("ready").mask] * 5
 
-    def read(offset: int) -> int:
-        return late.pop(0) if offset == status.offset and late else honest(offset)
+    def read(offset: int, slice_: int) -> int:
+        return late.pop(0) if offset == status.offset and late else honest(offset, slice_)
 
     monkeypatch.setattr(rig.device.transport, "read_register", read)
     rig.configure()

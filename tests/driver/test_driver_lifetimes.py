@@ -48,6 +48,7 @@ def test_the_handle_of_a_dead_block_is_stale_for_everything(rig: Rig, death: str
     assert bytes(rig.one.get(again, length=600)) == b"other" * 120
 
 
+@pytest.mark.one_slice
 @pytest.mark.parametrize("death", ["dropped", "model retired", "partition dropped"])
 def test_a_pin_keeps_the_frame_of_a_dead_block_but_reads_nothing(rig: Rig, death: str) -> None:
     handle = store(rig.one, 1)
@@ -101,6 +102,7 @@ def kinds(rig: Rig, handle: Handle, session: SessionId) -> list[Command]:
     ]
 
 
+@pytest.mark.one_slice
 @pytest.mark.parks
 @pytest.mark.migrates
 @pytest.mark.asleep
@@ -276,6 +278,7 @@ def test_a_loss_may_be_repeated(rig: Rig) -> None:
 # Restarts.
 
 
+@pytest.mark.one_slice
 @pytest.mark.parks
 @pytest.mark.migrates
 @pytest.mark.asleep
@@ -355,8 +358,8 @@ def test_what_an_earlier_life_has_given_touches_nothing_of_this_one(rig: Rig, na
 
 LIFE_MUTANTS: dict[str, tuple[Any, str, str, str]] = {
     "not compared": (Device, "_send", "outlived(command, self._life)", "False"),
-    "not given to pins": (lives, "mark", "pin.life = life", "pass"),
-    "not given to sessions": (lives, "_session", "given.life = life", "pass"),
+    "not given to pins": (lives, "mark", "pin.life, pin.slice = life, slice_", "pass"),
+    "not given to sessions": (lives, "session_of", "given.life, given.parts = life, parts", "given.parts = parts"),
     "not new with an epoch": (Device, "write", "if begins:", "if False:"),
 }
 
@@ -408,6 +411,7 @@ def test_an_epoch_is_not_started_twice(rig: Rig, found_running: bool) -> None:
     store(rig.one, 1)
 
 
+@pytest.mark.one_slice
 def test_a_restart_clears_the_counters_and_all_frames(rig: Rig) -> None:
     for key in range(5):
         store(rig.one, key)
@@ -420,6 +424,7 @@ def test_a_restart_clears_the_counters_and_all_frames(rig: Rig) -> None:
 # Counters.
 
 
+@pytest.mark.one_slice
 @pytest.mark.migrates
 def test_counters_and_completions_agree(connect: Connect, seed: int) -> None:
     rig = Rig(Device(connect(PARAMS, seed % (1 << 31))))

@@ -29,6 +29,7 @@ def test_a_stored_block_is_told_to_every_port_that_may_read_it(rig: Rig) -> None
     assert rig.heard == [event(port, handle, Fate.STORED, partition=2) for port in (0, 1)]
 
 
+@pytest.mark.one_slice
 def test_a_block_that_goes_is_told_whether_it_was_evicted_or_dropped(rig: Rig) -> None:
     rig.device.set_partition(0, quota=1, read_mask=0b100)
     first = store(rig.one, 1)
@@ -57,6 +58,7 @@ def test_a_block_that_never_was_sealed_is_not_told(rig: Rig) -> None:
     assert rig.heard == []
 
 
+@pytest.mark.one_slice
 @pytest.mark.parametrize(
     ("kill", "told"),
     [
@@ -123,6 +125,7 @@ def half_written(rig: Rig, controller: Controller) -> Handle:
     return handle
 
 
+@pytest.mark.one_slice
 @pytest.mark.migrates
 def test_a_session_moves_with_all_that_it_has_written(rig: Rig) -> None:
     controller = Controller(rig)
@@ -142,6 +145,7 @@ def test_a_session_moves_with_all_that_it_has_written(rig: Rig) -> None:
     assert rig.counters()["sessions_used"] == 0
 
 
+@pytest.mark.one_slice
 @pytest.mark.migrates
 def test_a_fence_is_answered_with_what_a_write_had_appended_before_it_stopped(rig: Rig) -> None:
     controller = Controller(rig)
@@ -153,6 +157,7 @@ def test_a_fence_is_answered_with_what_a_write_had_appended_before_it_stopped(ri
     assert bytes(rig.far.get(handle, length=2 * SEGMENT)) == bytes(2 * SEGMENT)
 
 
+@pytest.mark.one_slice
 @pytest.mark.parks
 @pytest.mark.migrates
 def test_until_the_fence_is_answered_the_old_ring_goes_on_and_the_new_one_waits(rig: Rig) -> None:
@@ -214,6 +219,7 @@ def test_a_session_does_not_move_to_another_partition(rig: Rig) -> None:
     assert rig.far.run(c.Migrate(SessionId(3, 0))).status is Status.STALE
 
 
+@pytest.mark.one_slice
 @pytest.mark.migrates
 def test_pins_stay_behind(rig: Rig) -> None:
     controller = Controller(rig)

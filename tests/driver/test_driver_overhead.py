@@ -30,7 +30,7 @@ def test_a_key_costs_no_call_in_the_transport(name: str) -> None:
 
 
 MUTANTS: dict[str, tuple[Any, str, str, str]] = {
-    "specification": (SpecificationTransport, "poll", "self._scheduler.step()", "(lambda: self._scheduler.step())()"),
+    "specification": (SpecificationTransport, "poll", "scheduler.step()", "(lambda: scheduler.step())()"),
     "rings": (outcomes, "_made", "partial(tuple.__new__, kind)", "lambda values: tuple.__new__(kind, values)"),
 }
 

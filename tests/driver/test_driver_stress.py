@@ -20,7 +20,7 @@ from sw.driver.transport.loopback import LoopbackBus
 from sw.driver.transport.loopback import memory as loopback_memory
 from sw.driver.transport.loopback.requester import Requester
 from sw.driver.transport.rings import QueuePair
-from sw.driver.transport.specified import SpecifiedTransport
+from sw.driver.transport.specified import SpecifiedSlice
 from sw.driver.transport.verilator import VerilatorBus
 
 EVERYDAY, NIGHTLY = 2_000, 100_000
@@ -78,7 +78,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
     "a get returns before its completion": (
         Client,
         "run",
-        "return self.device.wait(self.submit(command, into))",
+        "return self.device.wait(self.submit(command, into, root=root))",
         "ticket = self.submit(command, into)\n"
         "    early = Completion(self.ring, 0, length=len(into)) if into else None\n"
         "    return early or self.device.wait(ticket)",
@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
     "a ticket is kept": (Device, "_route", "self._tickets.pop(", "self._tickets.get(", "no such command|Ticket"),
     "a slot is not given back": (QueuePair, "pull", LEAK, f'fields["tag"] == 1 or {LEAK}', "slots of"),
     "frames do not add up": (
-        SpecifiedTransport,
+        SpecifiedSlice,
         "counters",
         "states[state] for state",
         "states[state] + (state is FrameState.FREE) for state",

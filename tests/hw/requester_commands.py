@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from hw.params import records
-from hw.params.params import LinkParams, MemoryParams, Params, PoolParams, RequesterParams, TableParams
+from hw.params.params import LinkParams, MemoryParams, NodeParams, Params, PoolParams, RequesterParams, TableParams
 from hw.params.protocol import Opcode, Status
 from hw.tb.scoreboard import CheckError
 from tests.hw.requester_models import Memory
@@ -14,8 +14,13 @@ FRAME = 4096
 KEYS = 12
 
 
+SLICES = {16: 16, 64: 4}
+"""Of the node, by the bytes of a beat; else one."""
+
+
 def params(beat_bytes: int) -> Params:
     return Params(
+        node=NodeParams(slices=SLICES.get(beat_bytes, 1)),
         memory=MemoryParams(beat_bytes=beat_bytes, segment_bytes=SEGMENT, channels=1, waiting_reads=2),
         link=LinkParams(commands=2, write_segments=2, answers=4, response_flits=4, data_flits=8, message_flits=2),
         requester=RequesterParams(commands=6, write_segments=2),
@@ -81,6 +86,7 @@ class Commands:
             "data": rng.getrandbits(64),
             "results": rng.getrandbits(64),
             "page_shift": rng.getrandbits(8),
+            "slice": tag % self.params.node.slices,
         }
         submission = Submission(number, fields)
         self.by_tag[tag] = submission

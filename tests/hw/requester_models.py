@@ -213,9 +213,9 @@ class Node:
         """Whether a command of a ring has not been answered."""
         return any(subject.ring == ring for subject, _, _ in self.commands)
 
-    def message(self, data: bytes) -> None:
-        """Tell the port something."""
-        self.out[Channel.MESSAGE].extend(self._flits(data, 0, 0))
+    def message(self, data: bytes, slice_: int) -> None:
+        """A slice tells the port something."""
+        self.out[Channel.MESSAGE].extend(flit | {"slice": slice_} for flit in self._flits(data, 0, 0))
 
     def between(self, channel: Channel, flits: list[dict[str, int]]) -> None:
         """Send a packet at once, before those that wait, but behind the one that is under way."""
@@ -278,11 +278,13 @@ class Node:
         if channel is Channel.MESSAGE:
             self.told.append(None if data[0] == NoteKind.HEARTBEAT else flit["ring"])
         elif channel is Channel.DATA:
+            self._at_slice(packet, self.names.get(flit["tag"]))
             self.data.append(data)
         else:
             subject = self.names.get(flit["tag"])
             if subject is None or subject.ring != flit["ring"]:
                 raise CheckError(f"a command with tag {flit['tag']:#x} of ring {flit['ring']}, expected {subject}")
+            self._at_slice(packet, subject)
             subject.seen += 1
             fields = records.COMMAND.unpack(data[:COMMAND_BYTES])
             self._compare(subject, fields)
@@ -293,6 +295,12 @@ class Node:
         for name, value in fields.items():
             if name != "reserved" and value != subject.fields[name]:
                 raise CheckError(f"{name} {value:#x} is sent, expected {subject.fields[name]:#x}")
+
+    def _at_slice(self, packet: list[dict[str, int]], subject: Any) -> None:
+        """Of what belongs to a command that is known, every flit goes to the slice of its descriptor."""
+        for flit in packet:
+            if subject is not None and flit["slice"] != subject.fields["slice"]:
+                raise CheckError(f"a flit goes to slice {flit['slice']}, expected {subject.fields['slice']}")
 
     def _execute(self) -> None:
         """End the oldest command, if all of it is here."""

@@ -220,9 +220,9 @@ def test_hash_matrices_written_before_the_start_place_the_blocks() -> None:
             device.write("CAM_HASH_SELECT", bank | word << 8)
             device.write("CAM_HASH_DATA", diagonal >> 32 * word & 0xFFFFFFFF)
     device.start(1)
-    expected = SpecificationTransport(other)._slice.core.cam
+    expected = SpecificationTransport(other)._slices[0].slice.core.cam
     tags = [(partition, model, key) for partition in range(2) for model in range(2) for key in range(50)]
-    found = transport._slice.core.cam
+    found = transport._slices[0].slice.core.cam
     assert [found.place(tag) for tag in tags] == [expected.place(tag) for tag in tags]
     with pytest.raises(RegisterError, match="locked"):
         device.write("CAM_HASH_DATA", 0)

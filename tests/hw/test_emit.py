@@ -15,7 +15,7 @@ from hw.rtl.blocks import BLOCKS
 from hw.rtl.emit import describe, emit, run_yosys
 from hw.rtl.gpu import Requester
 from hw.rtl.gpu.prefetch import Prefetch
-from hw.rtl.node.node import Node
+from hw.rtl.system import System
 from hw.tb.structure import combinational_inputs
 from hw.tb.verilator import find_verilator
 
@@ -57,7 +57,7 @@ def test_verilator_lint_is_silent(tmp_path: Path, block: str, preset: str) -> No
 
 @pytest.mark.nightly
 def test_lint_is_silent_of_several_slices_too(tmp_path: Path) -> None:
-    verilog, _ = emit(Node(load_params(None, ["preset=TINY", "node.slices=2"])), "node").write(tmp_path)
+    verilog, _ = emit(System(load_params(None, ["preset=TINY", "node.slices=2"])), "system").write(tmp_path)
     assert find_verilator().lint(WAIVERS, verilog) == ""
 
 

@@ -159,8 +159,10 @@ def telling(world: World) -> Software:  # noqa: PLR0915 (one story)
 
     def tell(count: int) -> None:
         for _ in range(count):
-            told.append(rng.randbytes(size - 2) + bytes([rng.getrandbits(8) & ~records.LOST, 0]))
-            world.node.message(told[-1])
+            slice_ = (count + len(told)) % world.params.node.slices
+            message = rng.randbytes(size - 2) + bytes([rng.getrandbits(8) & ~records.LOST])
+            told.append(message + bytes([slice_]))
+            world.node.message(message + bytes(1), slice_)
 
     def enable(*, bad: bool = False) -> Software:
         nonlocal base
@@ -224,11 +226,15 @@ def telling(world: World) -> Software:  # noqa: PLR0915 (one story)
     expect(0, lost=False)
 
 
+def play_telling(seed: int, beat_bytes: int = 64) -> World:
+    world = World(beat_bytes, seed)
+    return world.play(telling(world))
+
+
 @pytest.mark.parametrize("beat_bytes", [64, pytest.param(16, marks=pytest.mark.nightly)])
 def test_messages_become_events_or_are_told_lost(beat_bytes: int, seed: int) -> None:
     print(f"seed {seed}")
-    world = World(beat_bytes, seed)
-    world.play(telling(world))
+    play_telling(seed, beat_bytes)
 
 
 def again(world: World) -> Software:

@@ -7,10 +7,13 @@ import pytest
 from hw.rtl.gpu import contexts, requester, rings
 from hw.rtl.gpu.completer import Completer
 from hw.rtl.gpu.contexts import Contexts
+from hw.rtl.gpu.events import Events
 from hw.rtl.gpu.finisher import Finisher
+from hw.rtl.gpu.mover import Mover
 from hw.rtl.gpu.placer import Placer
 from hw.rtl.gpu.requester import Requester
 from hw.rtl.gpu.ring import Ring
+from hw.rtl.gpu.sender import Sender
 from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -24,6 +27,7 @@ from tests.hw.test_requester import (
     play_losing,
     play_restarting,
     play_silenced,
+    play_telling,
     play_whole,
 )
 
@@ -129,6 +133,24 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
         "course.invalid.eq(1)",
         "course.invalid.eq(0)",
         lambda seed: play(64, seed, rate=0.6),
+    ),
+    "a command goes to another slice": (
+        Sender,
+        "flit.slice.eq(descriptor.slice",
+        "flit.slice.eq(~descriptor.slice",
+        lambda seed: play(64, seed, make=Commands.read),
+    ),
+    "data goes to another slice": (
+        Mover,
+        "flit.slice.eq(entry.slice)",
+        "flit.slice.eq(0)",
+        lambda seed: play(64, seed, make=Commands.write),
+    ),
+    "an event is of another slice": (
+        Events,
+        "out.record.slice.eq(flit.slice",
+        "out.record.slice.eq(~flit.slice",
+        play_telling,
     ),
     "a result of no key is counted": (
         Finisher,

@@ -1,4 +1,4 @@
-"""The system: requesters and a slice together, compiled, with rings that are full."""
+"""The system: requesters and a node together, compiled, with rings that are full."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ from tests.driver.driverbench import PARAMS
 MUTANTS = {
     "requesters_reach_each_others_memory": ("wiring.flipped(self.hbm[i])", "wiring.flipped(self.hbm[i - 1])"),
     "what_is_issued_is_told_of_another_port": ("self.issued[i].valid", "self.issued[i - 1].valid"),
-    "registers_of_another_port": ("wiring.flipped(self.axi[1 + i])", "wiring.flipped(self.axi[-1 - i])"),
+    "registers_of_another_port": ("self.axi[self._slices + i]", "self.axi[-1 - i]"),
 }
 LENGTH = PARAMS.pools[0].frame_bytes
 READ, WRITTEN = (Status.OK, PARAMS.segments(LENGTH), LENGTH), (Status.WRITE_ONCE, 0, 0)

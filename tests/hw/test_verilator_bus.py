@@ -15,9 +15,11 @@ from hw.tb.harness import build
 from hw.tb.harness.puppet import Puppet
 from hw.tb.harness.system import PAGE
 from sw.driver.errors import DeviceError, RegisterError
-from sw.driver.transport.bus import SLICE
 from sw.driver.transport.verilator import SLEEP, VerilatorBus
 from tests.driver.driverbench import PARAMS
+
+SLICE = 0
+"""The unit of its registers."""
 
 
 @cache

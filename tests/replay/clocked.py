@@ -21,21 +21,26 @@ class Ticking(SpecificationTransport):
     def __init__(self, params: Params, seed: int = 0, lie: Callable[[Completion], None] = lambda _: None) -> None:
         super().__init__(params, seed, Policy.RANDOM, record=True)
         self._lie = lie
-        self._logged = 0
+        self._logged = [0 for _ in self.logs]
+
+    @property
+    def _operations(self) -> int:
+        return sum(len(log or ()) for log in self.logs)
 
     @property
     def cycle(self) -> int:
-        return 2 * len(self.log or [])
+        return 2 * self._operations
 
     def beats(self) -> tuple[int, int]:
         """Beats moved."""
-        return len(self.log or []) // 2, (len(self.log or []) + 1) // 2
+        return self._operations // 2, (self._operations + 1) // 2
 
-    def news(self) -> Iterable[Operation]:
-        """Entries of the order log since the last call, as a recording has them."""
-        assert self.log is not None
-        fresh, self._logged = self.log[self._logged :], len(self.log)
-        return map(named, fresh)
+    def news(self) -> list[Iterable[Operation]]:
+        """Entries of each order log since the last call, as a recording has them."""
+        logs = [log or [] for log in self.logs]
+        fresh = [log[logged:] for log, logged in zip(logs, self._logged, strict=True)]
+        self._logged = [len(log) for log in logs]
+        return [map(named, each) for each in fresh]
 
     def poll(self) -> list[Arrival]:
         arrivals = super().poll()

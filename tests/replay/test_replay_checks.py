@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hw.params import InputError
 from hw.params.commands import Alloc, Command, Completion, Event, Lookup, Read, Unpin
 from hw.params.params import Params
 from hw.params.protocol import RingId, Status
-from scripts.replay.backends import make_transport
 from scripts.replay.checks import failed_checks
 from scripts.replay.run import Replay
 from scripts.replay.tally import Tally
@@ -26,11 +24,13 @@ class Lying(SpecificationTransport):
         self._commands: dict[tuple[RingId, int], Command] = {}
         self.buffers: dict[tuple[RingId, int], memoryview] = {}
 
-    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+    def submit(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None = None, *, slice_: int = 0
+    ) -> None:
         self._commands[ring, tag] = command
         if into is not None:
             self.buffers[ring, tag] = into
-        super().submit(ring, tag, command, into)
+        super().submit(ring, tag, command, into, slice_=slice_)
 
     def poll(self) -> list[Arrival]:
         arrived = super().poll()
@@ -119,7 +119,7 @@ def test_counters_that_disagree_are_named(counter: str, words: str, monkeypatch:
     replay = lied_to(lambda *_: None)
     counters = replay.device.transport.counters()
     changed = counters | {counter: counters[counter] + 1}
-    monkeypatch.setattr(replay.device.transport, "counters", lambda: changed)
+    monkeypatch.setattr(replay.device.transport, "counters", lambda slice_: changed)
     assert words in failed_checks(replay)
 
 
@@ -135,7 +135,7 @@ def test_lost_events_are_noticed() -> None:
     class Deaf(SpecificationTransport):
         def poll(self) -> list[Arrival]:
             arrived = [arrival for arrival in super().poll() if not (isinstance(arrival, Event) and not arrival.stored)]
-            return arrived or (super().poll() if not self._scheduler.idle else [])
+            return arrived or (super().poll() if not self._schedulers[0].idle else [])
 
     params = params_of("replay.in_flight=1", "pools.0.frames=4")
     failed = failed_checks(replay_of(prompts(range(8)), params, Deaf(params)))
@@ -156,17 +156,14 @@ def test_a_leaked_pin_is_noticed() -> None:
     class Forgetful(SpecificationTransport):
         """Answers an UNPIN, but does not do it."""
 
-        def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+        def submit(
+            self, ring: RingId, tag: int, command: Command, into: memoryview | None = None, *, slice_: int = 0
+        ) -> None:
             if isinstance(command, Unpin):
                 self._arrived.append(Completion(ring, tag))
             else:
-                super().submit(ring, tag, command, into)
+                super().submit(ring, tag, command, into, slice_=slice_)
 
     params = params_of("replay.in_flight=1")
     failed = failed_checks(replay_of(TRACE, params, Forgetful(params)))
     assert "5 entries are left in the table of pins" in failed
-
-
-def test_a_node_of_several_slices_is_not_replayed_as_one() -> None:
-    with pytest.raises(InputError, match=r"node\.slices = 2"):
-        make_transport("spec", params_of("node.slices=2"))

@@ -163,8 +163,8 @@ def timed(kind: type[Timing] = Timing) -> Timing:
     beats = {10: (0, 0), 40: (5, 20), 60: (15, 25), 100: (15, 25)}
     timing = kind(lambda: now[0], lambda: beats[now[0]])
     handle: Any = None
-    timing.submitted(RING, 1, Read(handle, 0, 1), None, 10)
-    timing.submitted(OTHER, 1, Write(handle, 0, b"x"), None, 20)
+    timing.submitted(RING, 1, Read(handle, 0, 1), None, cycle=10, slice_=0)
+    timing.submitted(OTHER, 1, Write(handle, 0, b"x"), None, cycle=20, slice_=0)
     for now[0], ring in ((40, RING), (60, OTHER)):
         timing.polled([Completion(ring, 1)])
     now[0] = 100

@@ -53,7 +53,7 @@ class Run:
         return statistics(replay, {}, failed_checks(replay), *self.curves)
 
     def followed(self) -> Stats:
-        return compared(self.stats, follow(self.replay, self.recording, self.judge), len(self.recording.operations))
+        return compared(self.stats, follow(self.replay, self.recording, self.judge), len(self.recording))
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -66,7 +66,7 @@ def test_the_specification_repeats_every_decision(known: bool) -> None:
     section = run.followed()
     assert section["difference"] is None
     assert section["identical"] and all(section["fields"].values()) and section["operations"] > 1000
-    kinds = {type(operation) for operation in run.recording.operations}
+    kinds = {type(operation) for operation in run.recording.operations[0]}
     assert kinds >= {Took, log.Landed, log.Sealed, log.ReadDone, log.Drained, log.Lost, log.Step, log.Restarted}
 
 
@@ -134,7 +134,7 @@ def silence(run: Run) -> None:
 
 def seal_early(run: Run) -> None:
     """A block was sealed before its last write was answered."""
-    operations = run.recording.operations
+    operations = run.recording.operations[0]
     at = next(i for i, operation in enumerate(operations) if isinstance(operation, log.Sealed))
     sealed = operations[at]
     assert isinstance(sealed, log.Sealed)
@@ -144,7 +144,7 @@ def seal_early(run: Run) -> None:
 
 
 def unknown_command(run: Run) -> None:
-    operations = run.recording.operations
+    operations = run.recording.operations[0]
     at = next(i for i, operation in enumerate(operations) if isinstance(operation, Took) and operation.ring.port == 1)
     took = operations[at]
     assert isinstance(took, Took)
@@ -213,9 +213,11 @@ class Refusing(Ticking):
 
     refused = False
 
-    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+    def submit(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None = None, *, slice_: int = 0
+    ) -> None:
         if self.refused or ring == REGISTERS:
-            super().submit(ring, tag, command, into)
+            super().submit(ring, tag, command, into, slice_=slice_)
         else:
             self.refused = True
             self._arrived.append(Completion(ring, tag, Status.UNAVAILABLE))

@@ -82,7 +82,7 @@ class Fan(wiring.Component):
         to_all = arriving.flit.channel == Channel.MESSAGE
         m.d.sync += flit.eq(arriving.flit)
         for i, lane in enumerate(lanes):
-            mine = arriving.flit.slice[: (len(lanes) - 1).bit_length()] == i
+            mine = arriving.flit.slice[: self._params.node.slice_bits] == i
             m.d.sync += lane.valid.eq(arriving.valid & (mine | to_all))
             m.d.comb += lane.flit.eq(flit)
 

@@ -91,7 +91,7 @@ class Engines(wiring.Component):
             "write_beats": Out(stream.Signature(write_beat_layout(params))),
             "written": In(stream.Signature(acknowledgement_layout(params), always_ready=True)),
         }
-        write_back = {"seen": In(seen_layout(params)), "counted": Out(COUNTED_PUTS), "sessions": Out(hook())}
+        write_back = {"seen": In(seen_layout(params)), "counted": Out(COUNTED_PUTS), "sessions": Out(hook(params))}
         self._streams, self._memory = tuple(streams), tuple(memory)
         super().__init__(
             {name: member.array(len(self._owners)) for name, member in streams.items()}

@@ -135,6 +135,8 @@ class Events(wiring.Component):
                 tail.eq(after),
                 phase.eq(Mux(tail == mask, ~phase, phase)),
             ]
+            if self._params.node.slices > 1:
+                m.d.sync += out.record.slice.eq(flit.slice[: self._params.node.slice_bits])
 
         with m.If(settings.head.write):
             m.d.sync += state.head.eq(settings.head.data)

@@ -144,9 +144,17 @@ def acknowledgement_layout(params: Params) -> data.StructLayout:
 
 
 def move_layout(params: Params) -> data.StructLayout:
-    """Return the layout of the data of a WRITE that is to be sent: `length` bytes, at least 1, as `ring` and `tag`."""
+    """Return the layout of the data of a WRITE that is to be sent: `length` bytes, at least 1, as `ring` and `tag` to
+    `slice`."""
     return data.StructLayout(
-        {"place": place_layout(), "length": 32, "ring": RING_BITS, "tag": TAG_BITS, "context": context_bits(params)}
+        {
+            "place": place_layout(),
+            "length": 32,
+            "slice": params.node.slice_bits,
+            "ring": RING_BITS,
+            "tag": TAG_BITS,
+            "context": context_bits(params),
+        }
     )
 
 

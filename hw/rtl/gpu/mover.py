@@ -88,6 +88,7 @@ class Mover(wiring.Component):
             data.StructLayout(
                 {name: flit[name].shape for name in ("ring", "tag", "segment", "count")}
                 | {
+                    "slice": params.node.slice_bits,
                     "token": acknowledgement_layout(params)["token"].shape,
                     "last": range(params.segment_beats),
                     "end": 1,
@@ -113,6 +114,7 @@ class Mover(wiring.Component):
             rest.eq(Mux(end, (move.length - 1)[:segment_shift], params.memory.segment_bytes - 1)),
             self.walks.payload.place.eq(move.place),
             self.walks.payload.segment.eq(segment),
+            entry.slice.eq(move.slice),
             entry.ring.eq(move.ring),
             entry.tag.eq(move.tag),
             entry.token.eq(move.context),
@@ -196,6 +198,7 @@ class Mover(wiring.Component):
             m.d.sync += [
                 flits.valid.eq(1),
                 flit.channel.eq(Channel.DATA),
+                flit.slice.eq(entry.slice),
                 flit.ring.eq(entry.ring),
                 flit.tag.eq(entry.tag),
                 flit.segment.eq(entry.segment),

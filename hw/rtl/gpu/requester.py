@@ -83,7 +83,7 @@ class Requester(wiring.Component):
         is high.
     renewed : Out(1)
         Meanwhile: every command has ended, and the link may be used again.
-    sessions : Out, `hook()`
+    sessions : Out, `hook(params)`
         What the manager of sessions may ask of the write-back buffer, if there is one.
 
     Latency and throughput
@@ -129,7 +129,7 @@ class Requester(wiring.Component):
                 "restarting": In(1),
                 "renewed": Out(1),
             }
-            | ({"sessions": Out(hook())} if params.requester.slots else {})
+            | ({"sessions": Out(hook(params))} if params.requester.slots else {})
         )
 
     def elaborate(self, platform: object) -> Module:

@@ -1,4 +1,4 @@
-// The system: a slice with requesters, and at each requester host memory and HBM.
+// The system: a node with requesters, and at each requester host memory and HBM.
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-"""The compiled system from Python: a slice with requesters, and the memory of software at each of them."""
+"""The compiled system from Python: a node with requesters, and the memory of software at each of them."""
 
 import ctypes
 from pathlib import Path
@@ -37,10 +37,11 @@ class Issued(NamedTuple):
 class SystemHarness(Simulation):
     """A system with its memory and software around it, reset and in its first cycle.
 
-    Units of registers and interrupts are 0, the slice, and 1 + p, the requester at port p. A requester reaches what is
-    mapped for it, through `host` and through `hbm`, in place: what it writes is in the caller's buffer at once.
+    Units of registers and interrupts are 0 to S - 1, the slices, and S + p, the requester at port p. Channel c of
+    slice s, of C, is number s C + c of memory. A requester reaches what is mapped for it, through `host` and through
+    `hbm`, in place: what it writes is in the caller's buffer at once.
 
-    - `memory`, `host`, `hbm`: how the memory of the slice, and what is behind the ports of requesters, behave.
+    - `memory`, `host`, `hbm`: how the memory of slices, and what is behind the ports of requesters, behave.
     - `emission`: the system, if it is not `System(params)`: a mutant.
     - Everything else is as in `Simulation`; `of` is "memory", "host" or "hbm", numbered by channel or port.
     """
@@ -65,7 +66,7 @@ class SystemHarness(Simulation):
     ):
         emission = emission or emit_top(System, "system", params)
         ports = params.tables.ports
-        targets = {"memory": params.memory.channels, "host": ports, "hbm": ports}
+        targets = {"memory": params.node.slices * params.memory.channels, "host": ports, "hbm": ports}
         super().__init__(params, emission, seed=seed, targets=targets, waves=waves)
         self._issued = Codec(emission.ports["issued__0__payload"]["shape"])
         self._buffers: dict[tuple[int, int], np.ndarray] = {}

@@ -93,7 +93,9 @@ class Ring:
         return handle
 
     def write(self, name: str, value: int) -> None:
-        self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
+        self.harness.write_register(
+            requester_map(self.params)[f"RING0_{name}"].offset, value, unit=self.params.node.slices + self.port
+        )
 
 
 def serve(harness: SystemHarness, params: Params, *, quota: int | None = None) -> None:

@@ -645,7 +645,8 @@ struct kvnode_descriptor {
     uint64_t results;
     uint16_t tag;
     uint8_t page_shift;
-    uint8_t reserved[5];
+    uint8_t slice;
+    uint32_t reserved;
 };
 _Static_assert(sizeof(struct kvnode_descriptor) == 64, "size of kvnode_descriptor");
 _Static_assert(offsetof(struct kvnode_descriptor, opcode) == 0, "opcode of kvnode_descriptor");
@@ -661,7 +662,8 @@ _Static_assert(offsetof(struct kvnode_descriptor, data) == 40, "data of kvnode_d
 _Static_assert(offsetof(struct kvnode_descriptor, results) == 48, "results of kvnode_descriptor");
 _Static_assert(offsetof(struct kvnode_descriptor, tag) == 56, "tag of kvnode_descriptor");
 _Static_assert(offsetof(struct kvnode_descriptor, page_shift) == 58, "page_shift of kvnode_descriptor");
-_Static_assert(offsetof(struct kvnode_descriptor, reserved) == 59, "reserved of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, slice) == 59, "slice of kvnode_descriptor");
+_Static_assert(offsetof(struct kvnode_descriptor, reserved) == 60, "reserved of kvnode_descriptor");
 #define KVNODE_DESCRIPTOR_FLAG_PIN 0x1u
 #define KVNODE_DESCRIPTOR_FLAG_RUN 0x2u
 #define KVNODE_DESCRIPTOR_FLAG_PARK 0x4u
@@ -702,7 +704,7 @@ struct kvnode_event {
     uint8_t kind;
     uint8_t fate;
     uint8_t flags;
-    uint8_t reserved;
+    uint8_t slice;
     uint8_t padding[15];
     uint8_t phase;
 };
@@ -716,7 +718,7 @@ _Static_assert(offsetof(struct kvnode_event, ring) == 43, "ring of kvnode_event"
 _Static_assert(offsetof(struct kvnode_event, kind) == 44, "kind of kvnode_event");
 _Static_assert(offsetof(struct kvnode_event, fate) == 45, "fate of kvnode_event");
 _Static_assert(offsetof(struct kvnode_event, flags) == 46, "flags of kvnode_event");
-_Static_assert(offsetof(struct kvnode_event, reserved) == 47, "reserved of kvnode_event");
+_Static_assert(offsetof(struct kvnode_event, slice) == 47, "slice of kvnode_event");
 _Static_assert(offsetof(struct kvnode_event, padding) == 48, "padding of kvnode_event");
 _Static_assert(offsetof(struct kvnode_event, phase) == 63, "phase of kvnode_event");
 #define KVNODE_EVENT_FLAG_OF_PARTITION 0x1u

@@ -14,13 +14,15 @@ from sw.driver.transport.unit import Unit
 class Administrator:
     """Gives commands to the registers of a slice, in order.
 
-    A new epoch is not among them: ``CONTROL.start`` takes one, once, and so SET_EPOCH is DENIED.
+    A new epoch is not among them: ``CONTROL.start`` takes one, once, and so SET_EPOCH is DENIED. ``deadline``: when the
+    command that was begun counts as unanswered.
     """
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._waiting: deque[tuple[int, Command]] = deque()
         self._asked: int | None = None
+        self.deadline = 0.0
 
     @property
     def outstanding(self) -> int:

@@ -12,38 +12,41 @@ Arrival = Completion | Message
 
 
 class Transport(ABC):
-    """One slice, reached in some way. Not thread-safe; ``Device`` has a lock around it.
+    """A node, reached in some way. Not thread-safe; ``Device`` has a lock around it.
 
-    ``submit`` hands over one command of a ring, well typed (``sw.driver.arguments``). Completions arrive in any
-    order, each exactly once. A WRITE's data must not change, a READ's ``into`` not be read, before the completion.
-    Administrative commands go out under the stamp ``hw.params.protocol.REGISTERS``.
+    ``submit`` hands over one command of a ring, well typed (``sw.driver.arguments``), to one slice. Completions arrive
+    in any order, each exactly once. A WRITE's data must not change, a READ's ``into`` not be read, before the
+    completion. Administrative commands go out under the stamp ``hw.params.protocol.REGISTERS``.
     """
 
     params: Params
 
     @abstractmethod
-    def read_register(self, offset: int) -> int:
-        """The 32-bit register at a byte offset; RegisterError where there is none."""
+    def read_register(self, offset: int, slice_: int = 0) -> int:
+        """The 32-bit register of a slice at a byte offset; RegisterError where there is none."""
 
     @abstractmethod
-    def write_register(self, offset: int, value: int) -> None:
+    def write_register(self, offset: int, value: int, slice_: int = 0) -> None:
         """Write it; RegisterError for read-only registers, and for reserved or read-only bits that are set."""
 
-    def submit(self, ring: RingId, tag: int, command: Command, into: memoryview | None = None) -> None:
+    def submit(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None = None, *, slice_: int = 0
+    ) -> None:
         """Queue a command; a READ that ends OK has filled ``into``, if that is of its length.
 
         Data that is longer than ``into`` ends RANGE; of shorter data, ``Completion.length`` tells. In both cases, and
         when the READ fails, what is in ``into`` means nothing.
 
         InputError, and nothing changed, for a tag that is none of the ring's (``hw.params.protocol.tags``), and while
-        the ring has a command with that tag outstanding. After any exception, the transport does not have the command.
+        the ring has a command with that tag outstanding, at any slice. After any exception, the transport does not have
+        the command.
         """
         if tag not in tags(ring):
             raise InputError(f"tag = {tag}, expected a number from 0 to {tags(ring)[-1]}")
-        self._queue(ring, tag, command, into)
+        self._queue(ring, tag, command, into, slice_)
 
     @abstractmethod
-    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None, slice_: int) -> None:
         """``submit``, for a tag that is one; InputError, and nothing changed, while it is in use."""
 
     @abstractmethod
@@ -69,14 +72,14 @@ class Transport(ABC):
 
     @abstractmethod
     def lose(self, ring: RingId) -> None:
-        """Reset a ring: what it held is released, its outstanding commands end UNAVAILABLE.
+        """Reset a ring: what it held is released at every slice, its outstanding commands end UNAVAILABLE.
 
         Commands of a ring that is not bound end as they would have.
         """
 
     @abstractmethod
-    def counters(self) -> dict[str, int]:
-        """The device's COUNTERS and LEVELS (``hw.params.registers``): all of them, also what is 0."""
+    def counters(self, slice_: int = 0) -> dict[str, int]:
+        """The COUNTERS and LEVELS of a slice (``hw.params.registers``): all of them, also what is 0."""
 
     @property
     def cycle(self) -> int | None:

@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 
-SLICE = 0
-"""The unit of the registers of the slice; those of the requester of port p are of unit p + 1."""
-
 
 class Bus(ABC):
-    """What an operating system gives a driver. Not thread-safe."""
+    """What an operating system gives a driver. Not thread-safe.
+
+    Units of registers are numbered: of S slices, 0 to S - 1, then those of the requesters, by their ports.
+    """
 
     @abstractmethod
     def read(self, unit: int, offset: int) -> int:

@@ -49,10 +49,10 @@ class Flights:
         self._page_bytes = page_bytes
         self._largest = max(pool.frame_bytes for pool in params.pools)
 
-    def take(self, port: int, tag: int, command: Command, into: memoryview | None) -> Flight | None:
+    def take(self, port: int, tag: int, command: Command, into: memoryview | None, slice_: int) -> Flight | None:
         """The command with its memory mapped; None for one that no descriptor can say, or that has nothing in it."""
         try:
-            flight = Flight(tag, command, fields_of(command))
+            flight = Flight(tag, command, fields_of(command) | {"slice": slice_})
             if isinstance(command, Lookup):
                 if not 1 <= len(command.keys) <= self._params.tables.lookup_keys:
                     return None

@@ -31,61 +31,68 @@ class FollowingTransport(SpecifiedTransport):
     def __init__(self, params: Params, recording: Recording) -> None:
         super().__init__(params)
         self._operations = recording.operations
-        self._done = 0
+        self._done = [0 for _ in self._slices]
         self._steps = recording.steps
         self._step = 0
-        self._commands: dict[Name, Command] = {}
+        self._commands: dict[Name, tuple[int, Command]] = {}
+        """Commands under way, and the slice of each."""
         self._into: dict[Name, memoryview] = {}
         self._completed: dict[Name, Completion] = {}
-        self._told: defaultdict[int, deque[Message]] = defaultdict(deque)
-        self._expired = 0
+        self._told: defaultdict[tuple[int, int], deque[Message]] = defaultdict(deque)
+        """What slices have told ports, by both."""
+        self._expired = [0 for _ in self._slices]
 
     # The specification.
 
-    def _execute(self) -> None:
-        """Execute the next operation."""
-        number = self._done
-        if number == len(self._operations):
-            raise Diverged(f"the order log ends after {number:,} entries, expected one more")
-        operation = self._operations[number]
+    def _execute(self, slice_: int) -> None:
+        """Execute the next operation of a slice."""
+        operations, number = self._operations[slice_], self._done[slice_]
+        if number == len(operations):
+            raise Diverged(f"{self._log(slice_)} ends after {number:,} entries, expected one more")
+        operation = operations[number]
         if isinstance(operation, Took):
-            command = self._commands.get((operation.ring, operation.tag))
-            if command is None:
-                raise Diverged(f"entry {number:,} of the order log, {operation}: no such command was submitted")
+            at, command = self._commands.get((operation.ring, operation.tag), (slice_, None))
+            if command is None or at != slice_:
+                raise Diverged(f"entry {number:,} of {self._log(slice_)}, {operation}: no such command was submitted")
             operation = Taken(operation.ring, operation.tag, command, operation.item)
         try:
-            outputs = self._slice.execute(operation)
+            outputs = self._slices[slice_].slice.execute(operation)
         except IllegalOperation as error:
-            raise Diverged(f"entry {number:,} of the order log, {operation}: not legal here, {error}") from None
-        self._done += 1
+            raise Diverged(f"entry {number:,} of {self._log(slice_)}, {operation}: not legal here, {error}") from None
+        self._done[slice_] += 1
         for output in outputs:
             if isinstance(output, Completion):
                 self._completed[output.ring, output.tag] = output
             else:
-                self._told[output.port].append(output)
+                self._told[slice_, output.port].append(output)
 
-    def _take(self, command: Command) -> Status:
+    def _log(self, slice_: int) -> str:
+        """An order log in messages."""
+        return "the order log" if len(self._slices) == 1 else f"the order log of slice {slice_}"
+
+    def _take(self, slice_: int, command: Command) -> Status:
         """Execute all that the slice did before the registers' command, and that."""
         name = REGISTERS, REGISTER_TAG
-        self._commands[name] = command
+        self._commands[name] = slice_, command
         while name not in self._completed:
-            self._execute()
+            self._execute(slice_)
         del self._commands[name]
         return self._completed.pop(name).status
 
-    def _forget(self) -> None:
+    def _forget(self, slice_: int) -> None:
         """Execute all that the slice did before the restart, and that."""
-        restarted = False
+        restarted, operations = False, self._operations[slice_]
         while not restarted:
-            restarted = self._done < len(self._operations) and isinstance(self._operations[self._done], Restarted)
-            self._execute()
+            done = self._done[slice_]
+            restarted = done < len(operations) and isinstance(operations[done], Restarted)
+            self._execute(slice_)
 
     # What software does.
 
-    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None, slice_: int) -> None:
         if (ring, tag) in self._commands:
             raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
-        self._commands[ring, tag] = command
+        self._commands[ring, tag] = slice_, command
         if into is not None:
             self._into[ring, tag] = into
 
@@ -95,8 +102,9 @@ class FollowingTransport(SpecifiedTransport):
         if not isinstance(step, kind):
             found = "nothing more" if step is None else f"a {type(step).__name__}"
             raise Diverged(f"step {self._step:,} of the recording: expected a {kind.__name__}, found {found}")
-        while self._done < step.until:
-            self._execute()
+        for slice_, until in enumerate(step.until):
+            while self._done[slice_] < until:
+                self._execute(slice_)
         self._step += 1
         return step
 
@@ -110,23 +118,26 @@ class FollowingTransport(SpecifiedTransport):
     def lose(self, ring: RingId) -> None:
         """Nothing: the order log says when the ring was lost."""
 
-    def counters(self) -> dict[str, int]:
+    def counters(self, slice_: int = 0) -> dict[str, int]:
         """The specification's, and UNAVAILABLE for each command that had expired at its port."""
-        self._follow(Count)
-        counters = super().counters()
-        return counters | {"status_unavailable": counters["status_unavailable"] + self._expired}
+        step = self._follow(Count)
+        if step.slice != slice_:
+            raise Diverged(f"{self._where()}: the counters of slice {step.slice}, expected those of {slice_}")
+        counters = super().counters(slice_)
+        return counters | {"status_unavailable": counters["status_unavailable"] + self._expired[slice_]}
 
     def finish(self) -> None:
         """Raise Diverged unless the recording is at its end, and the specification said no more than that."""
-        left = len(self._steps) - self._step
-        if left or self._done < len(self._operations):
-            raise Diverged(f"the recording has {left:,} steps more, from {self._done:,} operations on")
+        left, done = len(self._steps) - self._step, sum(self._done)
+        if left or done < sum(map(len, self._operations)):
+            raise Diverged(f"the recording has {left:,} steps more, from {done:,} operations on")
         for name in self._completed:
-            raise Diverged(f"{self._commands[name]} of {name} has completed by the specification, and never arrived")
-        for port, messages in self._told.items():
+            raise Diverged(f"{self._commands[name][1]} of {name} has completed by the specification, and never arrived")
+        for (_, port), messages in self._told.items():
             if messages:
                 raise Diverged(f"port {port} was to be told {messages[0]}, and {len(messages) - 1:,} messages more")
-        self._slice.monitor.audit()
+        for each in self._slices:
+            each.slice.monitor.audit()
 
     # What arrives.
 
@@ -134,12 +145,12 @@ class FollowingTransport(SpecifiedTransport):
         if isinstance(recorded, Message):
             return self._message(recorded)
         name = recorded.completion.ring, recorded.completion.tag
-        command = self._commands.pop(name, None)
+        slice_, command = self._commands.pop(name, (0, None))
         if command is None:
             raise Diverged(f"{self._where()}: {recorded.completion} arrived, but no such command was submitted")
         into = self._into.pop(name, None)
         if not recorded.logged:
-            self._expired += recorded.completion.status is Status.UNAVAILABLE
+            self._expired[slice_] += recorded.completion.status is Status.UNAVAILABLE
             return replace(recorded.completion)
         completion = self._completed.pop(name, None)
         if completion is None:
@@ -149,7 +160,7 @@ class FollowingTransport(SpecifiedTransport):
         return completion
 
     def _message(self, recorded: Message) -> Message:
-        waiting = self._told[recorded.port]
+        waiting = self._told[recorded.slice, recorded.port]
         expected = waiting.popleft() if waiting else None
         if expected != recorded:
             raise Diverged(f"{self._where()}: {recorded} arrived, expected {expected}")

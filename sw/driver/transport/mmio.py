@@ -1,4 +1,4 @@
-"""A slice that is reached by its requesters: rings in memory, doorbells, interrupts (docs/requester.md)."""
+"""A node that is reached by its requesters: rings in memory, doorbells, interrupts (docs/requester.md)."""
 
 import time
 from collections import deque
@@ -17,7 +17,7 @@ from sw.driver.discovery import discover
 from sw.driver.errors import DeviceError, RegisterError
 from sw.driver.transport.administrator import Administrator
 from sw.driver.transport.base import Arrival, Transport
-from sw.driver.transport.bus import SLICE, Bus
+from sw.driver.transport.bus import Bus
 from sw.driver.transport.flights import Flight, Flights
 from sw.driver.transport.notices import MessagesLost, RingFailed
 from sw.driver.transport.outcomes import completed, told
@@ -87,12 +87,12 @@ class MmioTransport(Transport):
         self._arrived: list[Arrival] = []
         self._steps = 0
         self._rules = RegisterRules(register_map())
-        self._slice = Unit(bus, SLICE, register_map())
-        self._administrator = Administrator(self._slice)
-        self._administrator_deadline = 0.0
+        slices = range(params.node.slices)
+        self._slices = [Unit(bus, slice_, register_map()) for slice_ in slices]
+        self._administrators = [Administrator(unit) for unit in self._slices]
         self._register_tags: set[int] = set()
         ports = range(params.tables.ports)
-        self._units = [Unit(bus, 1 + port, requester_map(params)) for port in ports]
+        self._units = [Unit(bus, len(slices) + port, requester_map(params)) for port in ports]
         for port, unit in enumerate(self._units):
             discover(unit.registers, params, unit.read, f" of port {port}")
         self._events = [EventRing(bus, unit, port, EVENTS) for port, unit in enumerate(self._units)]
@@ -103,7 +103,8 @@ class MmioTransport(Transport):
         }
         self._start()
         if interrupts:
-            self._slice.enable_interrupts(["admin"])
+            for unit in self._slices:
+                unit.enable_interrupts(["admin"])
             for unit in self._units:
                 unit.enable_interrupts(HAPPENINGS)
 
@@ -120,22 +121,22 @@ class MmioTransport(Transport):
                 queue.memory.close()
             raise DeviceError(f"{self._name(stuck)} stays in use after it was disabled, expected it to end")
 
-    def read_register(self, offset: int) -> int:
+    def read_register(self, offset: int, slice_: int = 0) -> int:
         self._rules.at(offset)
-        return self._bus.read(SLICE, offset)
+        return self._bus.read(slice_, offset)
 
-    def write_register(self, offset: int, value: int) -> None:
+    def write_register(self, offset: int, value: int, slice_: int = 0) -> None:
         register = self._rules.writable(offset, value)
         try:
-            self._bus.write(SLICE, offset, value)
+            self._bus.write(slice_, offset, value)
         except RegisterError:
             if register.locked is None:
                 raise
             refuse_locked(register)
 
-    def counters(self) -> dict[str, int]:
-        registers = self._slice.registers
-        return {each.statistic: self._slice.read(name) for name, each in registers.items() if each.statistic}
+    def counters(self, slice_: int = 0) -> dict[str, int]:
+        unit = self._slices[slice_]
+        return {each.statistic: unit.read(name) for name, each in unit.registers.items() if each.statistic}
 
     def set_timeout(self, timeout: float, ring: RingId | None = None) -> None:
         self._timeouts[ring] = time_of(timeout)
@@ -183,17 +184,17 @@ class MmioTransport(Transport):
 
     # Submission.
 
-    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None, slice_: int) -> None:
         tags = self._register_tags if ring == REGISTERS else self._lanes[ring].tags
         if tag in tags:
             raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
         if ring == REGISTERS:
             tags.add(tag)
-            self._administrator.submit(tag, command)
+            self._administrators[slice_].submit(tag, command)
             self._administer()
             return
         lane = self._lanes[ring]
-        flight = self._flights.take(ring.port, tag, command, into)
+        flight = self._flights.take(ring.port, tag, command, into, slice_)
         tags.add(tag)
         if flight is None:
             self._finish(lane, Completion(ring, tag, Status.INVALID))
@@ -223,19 +224,21 @@ class MmioTransport(Transport):
                 self._kill(lane, f"its doorbell was refused: {error}")
 
     def _administer(self) -> None:
-        """Give the registers the next command; a ring that is out of service is set up before it is bound.
+        """Give the registers of each slice the next command; a ring that is out of service is set up before it is
+        bound.
 
         BIND of one that the device does not let go of ends UNAVAILABLE, and is not sent.
         """
-        while (command := self._administrator.next) is not None:
-            lane = self._lanes.get(command.ring) if isinstance(command, Bind) else None
-            if lane is not None and lane.dead:
-                self._revive(lane)
-                if lane.dead:
-                    self._tell_ended(self._administrator.refuse())
-                    continue
-            self._administrator_deadline = self._deadline()
-            self._tell_ended(self._administrator.begin())
+        for administrator in self._administrators:
+            while (command := administrator.next) is not None:
+                lane = self._lanes.get(command.ring) if isinstance(command, Bind) else None
+                if lane is not None and lane.dead:
+                    self._revive(lane)
+                    if lane.dead:
+                        self._tell_ended(administrator.refuse())
+                        continue
+                administrator.deadline = self._deadline()
+                self._tell_ended(administrator.begin())
 
     def _tell_ended(self, ended: Iterable[tuple[int, Status]]) -> None:
         for tag, status in ended:
@@ -265,7 +268,7 @@ class MmioTransport(Transport):
     @property
     def _outstanding(self) -> bool:
         busy = any(lane.flights or lane.waiting for lane in self._lanes.values())
-        return busy or self._administrator.outstanding > 0
+        return busy or any(administrator.outstanding for administrator in self._administrators)
 
     def _collect(self) -> None:
         """Take in what is in memory, and send what waited for it."""
@@ -276,7 +279,8 @@ class MmioTransport(Transport):
             if lane.flights:
                 self._harvest(lane)
                 self._send(lane)
-        self._tell_ended(self._administrator.ended())
+        for administrator in self._administrators:
+            self._tell_ended(administrator.ended())
         self._administer()
 
     @staticmethod
@@ -325,8 +329,9 @@ class MmioTransport(Transport):
 
     def _look(self) -> None:
         """Look in the registers for what has gone wrong."""
-        if self._administrator.outstanding:
-            self._slice.happened(["admin"])
+        for unit, administrator in zip(self._slices, self._administrators, strict=True):
+            if administrator.outstanding:
+                unit.happened(["admin"])
         for port, unit in enumerate(self._units):
             if "failed" in unit.happened(HAPPENINGS):
                 self._repair(port)
@@ -340,8 +345,9 @@ class MmioTransport(Transport):
                 unit_name = "seconds" if self._bus.cycle is None else "cycles"
                 limit = self._timeouts.get(lane.pair.ring, self._timeouts[None])
                 self._kill(lane, f"{late.command.opcode.name} had no answer in {limit:,} {unit_name}")
-        if self._administrator_deadline < now:
-            self._tell_ended(self._administrator.give_up())
+        for administrator in self._administrators:
+            if administrator.deadline < now:
+                self._tell_ended(administrator.give_up())
 
     # Rings out of service.
 

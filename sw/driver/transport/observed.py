@@ -10,10 +10,12 @@ from sw.driver.transport.base import Arrival, Transport
 class Observer:
     """Sees one transport at work; each method may be left as it is."""
 
-    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
-        """A command was submitted; ``cycle`` is from before that."""
+    def submitted(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
+    ) -> None:
+        """A command was submitted to a slice; ``cycle`` is from before that."""
 
-    def wrote(self, offset: int, value: int) -> None:
+    def wrote(self, offset: int, value: int, slice_: int) -> None:
         """A register was written."""
 
     def polled(self, arrivals: Sequence[Arrival] | None) -> None:
@@ -22,8 +24,8 @@ class Observer:
         None when a step found nothing, and nothing outstanding either.
         """
 
-    def counted(self) -> None:
-        """The counters were read."""
+    def counted(self, slice_: int) -> None:
+        """The counters of a slice were read."""
 
 
 class ObservedTransport(Transport):
@@ -38,19 +40,19 @@ class ObservedTransport(Transport):
     def cycle(self) -> int | None:
         return self._inner.cycle
 
-    def read_register(self, offset: int) -> int:
-        return self._inner.read_register(offset)
+    def read_register(self, offset: int, slice_: int = 0) -> int:
+        return self._inner.read_register(offset, slice_)
 
-    def write_register(self, offset: int, value: int) -> None:
-        self._inner.write_register(offset, value)
+    def write_register(self, offset: int, value: int, slice_: int = 0) -> None:
+        self._inner.write_register(offset, value, slice_)
         for observer in self._observers:
-            observer.wrote(offset, value)
+            observer.wrote(offset, value, slice_)
 
-    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None) -> None:
+    def _queue(self, ring: RingId, tag: int, command: Command, into: memoryview | None, slice_: int) -> None:
         cycle = self.cycle
-        self._inner.submit(ring, tag, command, into)
+        self._inner.submit(ring, tag, command, into, slice_=slice_)
         for observer in self._observers:
-            observer.submitted(ring, tag, command, into, cycle)
+            observer.submitted(ring, tag, command, into, cycle=cycle, slice_=slice_)
 
     def poll(self) -> list[Arrival]:
         arrivals = self._inner.poll()
@@ -74,10 +76,10 @@ class ObservedTransport(Transport):
     def lose(self, ring: RingId) -> None:
         self._inner.lose(ring)
 
-    def counters(self) -> dict[str, int]:
-        counters = self._inner.counters()
+    def counters(self, slice_: int = 0) -> dict[str, int]:
+        counters = self._inner.counters(slice_)
         for observer in self._observers:
-            observer.counted()
+            observer.counted(slice_)
         return counters
 
     def close(self) -> None:

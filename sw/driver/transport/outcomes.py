@@ -95,12 +95,13 @@ def told(port: int, fields: Mapping[str, int]) -> Message:
     """The message of an entry of a port's event ring. ValueError for one that is none."""
     match MessageKind(fields["kind"]):
         case MessageKind.FENCE:
-            return Fence(port, RingId(port, fields["ring"]), SessionId.unpack(fields["slot"]))
+            return Fence(port, RingId(port, fields["ring"]), SessionId.unpack(fields["slot"]), fields["slice"])
         case MessageKind.INVALIDATE:
             return Invalidate(
                 port,
                 fields["partition"] if fields["flags"] & OF_PARTITION else None,
                 fields["model"] if fields["flags"] & OF_MODEL else None,
+                fields["slice"],
             )
         case MessageKind.EVENT:
             block = fields["partition"], fields["model"], fields["key"], Handle.unpack(fields["handle"])

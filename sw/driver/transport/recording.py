@@ -48,40 +48,48 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A poll or step that returned ``arrivals``, when ``until`` operations had been executed."""
+    """A poll or step that returned ``arrivals``, when each slice had executed so many operations."""
 
-    until: int
+    until: tuple[int, ...]
     arrivals: list[Returned | Message] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The counters were read, when ``until`` operations had been executed."""
+    """The counters of ``slice`` were read, when each slice had executed so many operations."""
 
-    until: int
+    until: tuple[int, ...]
+    slice: int = 0
 
 
 @dataclass(slots=True)
 class Recording:
-    """One run: the operations of its order log, and what software saw of it and when."""
+    """One run: the operations of the order log of each slice, and what software saw of it and when."""
 
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[list[Operation]]
     steps: list[Poll | Count] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Operations, of all slices."""
+        return sum(map(len, self.operations))
 
 
 class Recorder(Observer):
     """Makes a recording of the transport that it observes.
 
-    ``log`` gives the operations since it was last asked, at least all that what has arrived is owed to; ``named``.
+    ``log`` gives the operations of each slice since it was last asked, at least all that what has arrived is owed to;
+    ``named``.
     """
 
-    def __init__(self, log: Callable[[], Iterable[Operation]]) -> None:
-        self.recording = Recording()
+    def __init__(self, log: Callable[[], Sequence[Iterable[Operation]]], slices: int) -> None:
+        self.recording = Recording([[] for _ in range(slices)])
         self._log = log
         self._into: dict[Name, memoryview | None] = {}
         self._taken: set[Name] = set()
 
-    def submitted(self, ring: RingId, tag: int, command: Command, into: memoryview | None, cycle: int | None) -> None:
+    def submitted(
+        self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
+    ) -> None:
         self._into[ring, tag] = into if isinstance(command, Read) else None
 
     def polled(self, arrivals: Sequence[Arrival] | None) -> None:
@@ -89,17 +97,18 @@ class Recorder(Observer):
         seen = None if arrivals is None else [self._seen(arrival) for arrival in arrivals]
         self.recording.steps.append(Poll(until, seen))
 
-    def counted(self) -> None:
-        self.recording.steps.append(Count(self._catch_up()))
+    def counted(self, slice_: int) -> None:
+        self.recording.steps.append(Count(self._catch_up(), slice_))
 
-    def _catch_up(self) -> int:
-        """Note what the log has; returns how many operations there are."""
+    def _catch_up(self) -> tuple[int, ...]:
+        """Note what the logs have; returns how many operations there are, by slice."""
         operations = self.recording.operations
-        for operation in self._log():
-            operations.append(operation)
-            if isinstance(operation, Took):
-                self._taken.add((operation.ring, operation.tag))
-        return len(operations)
+        for its, news in zip(operations, self._log(), strict=True):
+            for operation in news:
+                its.append(operation)
+                if isinstance(operation, Took):
+                    self._taken.add((operation.ring, operation.tag))
+        return tuple(map(len, operations))
 
     def _seen(self, arrival: Arrival) -> Returned | Message:
         if isinstance(arrival, Message):

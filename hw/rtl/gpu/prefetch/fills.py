@@ -136,5 +136,6 @@ class Fills(wiring.Component):
                 descriptor.subject.handle.eq(read.handle),
                 descriptor.data.eq(read.address),
                 descriptor.tag.eq(self.tag),
+                descriptor.slice.eq(read.handle.slice),
             ]
         return m

@@ -84,12 +84,12 @@ class Admission(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        slots = self._params.requester.slots
+        slots, slice_bits = self._params.requester.slots, self._params.node.slice_bits
         m.submodules.backlog = backlog = Queue(task_layout(self._params), depth=self._params.requester.commands)
         turning, dead, stopped = Signal(), Signal(), self._count(m)
         task, descriptor = backlog.o.payload, backlog.o.payload.descriptor
         used, found, left = Signal(slots), Signal(slots), Signal(range(slots))
-        flush, same, of_session = Signal(), Signal(), Signal()
+        flush, same, its, of_session = Signal(), Signal(), Signal(), Signal()
         to_turn = Signal.like(backlog.level)
         m.d.comb += [
             self.task.eq(task),
@@ -112,7 +112,11 @@ class Admission(wiring.Component):
             self.new.appended.eq(descriptor.flags.engine.put.appended),
             self.new.empty.eq(descriptor.length == 0),
             used.eq(Cat(self.phases[i] != Phase.FREE for i in range(slots))),
-            same.eq((self.row.ring == task.ring) & (~of_session | (self.row.descriptor.slot.id == descriptor.slot.id))),
+            its.eq(
+                (self.row.descriptor.slot.id == descriptor.slot.id)
+                & (self.row.descriptor.slice[:slice_bits] == descriptor.slice[:slice_bits])
+            ),
+            same.eq((self.row.ring == task.ring) & (~of_session | its)),
             self.before.eq(found & used),
         ]
         with m.FSM():

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
 from hw.rtl.gpu.layouts import FENCE_BITS, task_layout
-from hw.rtl.gpu.write_back.layouts import HALT, Phase, phases_layout, slot_bits, step_layout
+from hw.rtl.gpu.write_back.layouts import Phase, halt_layout, phases_layout, slot_bits, step_layout
 
 
 class Gate(wiring.Component):
@@ -28,7 +28,7 @@ class Gate(wiring.Component):
     running : In, a bit a ring
     cutting : In(1)
         What waits ends at once, as what is of a ring that does not run.
-    halt : In, `HALT`
+    halt : In, `halt_layout(params)`
         No PUT of this session begins.
     drained : Out(1)
         As long as `halt` is valid: none of the session is under way.
@@ -67,7 +67,7 @@ class Gate(wiring.Component):
                 "fences": In(data.ArrayLayout(FENCE_BITS, rings)),
                 "running": In(rings),
                 "cutting": In(1),
-                "halt": In(HALT),
+                "halt": In(halt_layout(params)),
                 "drained": Out(1),
                 "passed": Out(step_layout(params)),
             }
@@ -86,7 +86,11 @@ class Gate(wiring.Component):
             ahead.eq(self.fences[ring] - descriptor.results),
             dead.eq(self.cutting | ~(self.running >> ring)[0]),
             reached.eq(~descriptor.flags.engine.put.fenced | ~ahead[-1]),
-            halted.eq(self.halt.valid & (self.halt.session == descriptor.slot.id)),
+            halted.eq(
+                self.halt.valid
+                & (self.halt.session == descriptor.slot.id)
+                & (self.halt.slice == descriptor.slice[: self._params.node.slice_bits])
+            ),
             under_way.eq(halted & (phase != Phase.FREE) & (phase != Phase.WAIT) & (phase != Phase.FLUSH)),
             self.passed.valid.eq((phase == Phase.WAIT) & (dead | (reached & ~halted))),
             self.passed.slot.eq(self.turn),

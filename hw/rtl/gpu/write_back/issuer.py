@@ -150,6 +150,7 @@ class Issuer(wiring.Component):
             first.eq(Mux(put.flags.engine.put.appended, put.segment, 0)),
             handle.eq(Mux(put.flags.engine.put.appended, put.subject.handle.as_value(), self.given.handle.as_value())),
             descriptor.tag.eq(put.tag),
+            descriptor.slice.eq(put.slice),
             descriptor.subject.handle.eq(handle),
         ]
         with m.Switch(phase):

@@ -105,22 +105,27 @@ def seen_layout(params: Params) -> data.StructLayout:
     )
 
 
-HALT = data.StructLayout({"valid": 1, "session": slot_id_layout()})
-"""A session of which nothing is to begin."""
-
-WROTE = data.StructLayout({"ring": RING_BITS, "session": slot_id_layout(), "segments": ITEM_BITS})
-"""Segments that the node has appended in a session for a ring."""
+def halt_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a session, of a slice, of which nothing is to begin."""
+    return data.StructLayout({"valid": 1, "slice": params.node.slice_bits, "session": slot_id_layout()})
 
 
-def hook() -> wiring.Signature:
+def wrote_layout(params: Params) -> data.StructLayout:
+    """Return the layout of segments that the node has appended in a session, of a slice, for a ring."""
+    return data.StructLayout(
+        {"ring": RING_BITS, "slice": params.node.slice_bits, "session": slot_id_layout(), "segments": ITEM_BITS}
+    )
+
+
+def hook(params: Params) -> wiring.Signature:
     """Return the signature of what the manager of sessions may ask of a write-back buffer, from the buffer's view.
 
     - `halt`: no PUT of this session begins.
     - `drained`: as long as `halt` is valid, none of the session is under way, and all it has written was told.
     - `wrote`: segments that the node has appended, of PUTs as they end.
     """
-    wrote = stream.Signature(WROTE, always_ready=True)
-    return wiring.Signature({"halt": In(HALT), "drained": Out(1), "wrote": Out(wrote)})
+    wrote = stream.Signature(wrote_layout(params), always_ready=True)
+    return wiring.Signature({"halt": In(halt_layout(params)), "drained": Out(1), "wrote": Out(wrote)})
 
 
 GIVEN = data.StructLayout({"named": 1, "handle": handle_layout()})

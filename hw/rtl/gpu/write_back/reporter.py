@@ -8,7 +8,7 @@ from hw.params import Params, crc32c
 from hw.params.protocol import ITEM_BITS, STATUS_BITS, EngineOpcode, Status
 from hw.rtl.gpu.first import lowest
 from hw.rtl.gpu.layouts import answer_layout, task_layout
-from hw.rtl.gpu.write_back.layouts import GIVEN, WROTE, Phase, phases_layout, slot_bits, slot_layout
+from hw.rtl.gpu.write_back.layouts import GIVEN, Phase, phases_layout, slot_bits, slot_layout, wrote_layout
 
 
 class Reporter(wiring.Component):
@@ -28,7 +28,7 @@ class Reporter(wiring.Component):
         The slot that is served; its descriptor (`task_layout(params)`), what its ALLOC was given (`GIVEN`), the CRC32C
         that it has with its WRITE, and the segments that this has appended, in the same cycle.
     answers : Out, stream of `answer_layout(params)`
-    wrote : Out, stream of `WROTE`, always ready
+    wrote : Out, stream of `wrote_layout(params)`, always ready
         Segments that were appended, in the cycle of the answer, OK or not.
 
     Latency and throughput
@@ -67,7 +67,7 @@ class Reporter(wiring.Component):
                 "crc": In(crc32c.WIDTH),
                 "segments": In(ITEM_BITS),
                 "answers": Out(stream.Signature(answer_layout(params))),
-                "wrote": Out(stream.Signature(WROTE, always_ready=True)),
+                "wrote": Out(stream.Signature(wrote_layout(params), always_ready=True)),
             }
         )
 
@@ -91,6 +91,7 @@ class Reporter(wiring.Component):
             answer.outcome.status.eq(status),
             answer.outcome.count.eq(Mux(moved, self.segments, 0)),
             wrote.ring.eq(self.row.ring),
+            wrote.slice.eq(descriptor.slice),
             wrote.session.eq(descriptor.slot.id),
             wrote.segments.eq(answer.outcome.count),
             self.wrote.valid.eq(taken & moved),

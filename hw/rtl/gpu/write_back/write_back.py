@@ -33,7 +33,7 @@ class WriteBack(wiring.Component):
     tasks, starts, ended, answers, running, cutting, urgent, idle : as of `Engines`
     seen : In, `seen_layout(params)`
         What happens around it.
-    sessions : Out, `hook()`
+    sessions : Out, `hook(params)`
         What the manager of sessions asks.
     counted : Out, `COUNTED_PUTS`
         What is to be counted in this cycle.
@@ -74,7 +74,7 @@ class WriteBack(wiring.Component):
                 "running": In(params.tables.rings_per_port),
                 "cutting": In(1),
                 "seen": In(seen_layout(params)),
-                "sessions": Out(hook()),
+                "sessions": Out(hook(params)),
                 "urgent": Out(1),
                 "counted": Out(COUNTED_PUTS),
                 "idle": Out(1),

@@ -1,11 +1,11 @@
 """The bus of a device in this process."""
 
-from hw.params.commands import Completion
+from hw.params.commands import Command, Completion
 from hw.params.params import Params
+from hw.params.protocol import RingId
 from hw.rdl import register_map, requester_map
-from sw.driver.transport.bus import SLICE, Bus
+from sw.driver.transport.bus import Bus
 from sw.driver.transport.loopback.requester import Requester
-from sw.driver.transport.registers import RegisterFile
 from sw.driver.transport.specification import SpecificationTransport
 
 REST = 100
@@ -21,25 +21,26 @@ class LoopbackBus(Bus):
     def __init__(self, params: Params, seed: int = 0) -> None:
         self.deaf = False
         self._node = SpecificationTransport(params, seed)
-        self.requesters = [
-            Requester(params, port, self._node.submit, self._node.lose) for port in range(params.tables.ports)
-        ]
-        self._maps = [register_map(), *(requester_map(params) for _ in self.requesters)]
+        self.requesters = [Requester(params, port, self._give, self._node.lose) for port in range(params.tables.ports)]
+        self._slices = params.node.slices
+        self._maps = [*[register_map()] * self._slices, *(requester_map(params) for _ in self.requesters)]
         self._cycle = 0
+
+    def _give(self, ring: RingId, tag: int, command: Command, slice_: int) -> None:
+        self._node.submit(ring, tag, command, slice_=slice_ % self._slices)
 
     def read(self, unit: int, offset: int) -> int:
         self._cycle += 1
-        return self._node.read_register(offset) if unit == SLICE else self._registers(unit).read(offset)
+        if unit < self._slices:
+            return self._node.read_register(offset, unit)
+        return self.requesters[unit - self._slices].registers.read(offset)
 
     def write(self, unit: int, offset: int, value: int) -> None:
         self._cycle += 1
-        if unit == SLICE:
-            self._node.write_register(offset, value)
+        if unit < self._slices:
+            self._node.write_register(offset, value, unit)
         else:
-            self.requesters[unit - 1].write(offset, value)
-
-    def _registers(self, unit: int) -> RegisterFile:
-        return self.requesters[unit - 1].registers
+            self.requesters[unit - self._slices].write(offset, value)
 
     def map(self, port: int, view: memoryview, *, writable: bool) -> int:
         return self.requesters[port].memory.map(view, writable)
@@ -56,7 +57,7 @@ class LoopbackBus(Bus):
         self._cycle += REST
         if not self.deaf:
             self._work()
-        return any(self._interrupts(unit) for unit in range(1 + len(self.requesters)))
+        return any(self._interrupts(unit) for unit in range(len(self._maps)))
 
     def _work(self) -> None:
         for requester in self.requesters:

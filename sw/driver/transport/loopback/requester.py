@@ -45,13 +45,18 @@ class Queue:
 
 
 class Requester:
-    """The requester of one port. ``give`` and ``lose`` reach its node; ``answer`` and ``tell`` come from there.
+    """The requester of one port. ``give``, which has the slice last, and ``lose`` reach its node; ``answer`` and
+    ``tell`` come from there.
 
     Time passes for it in ``fetch``: it takes all descriptors that it has room for.
     """
 
     def __init__(
-        self, params: Params, port: int, give: Callable[[RingId, int, Command], None], lose: Callable[[RingId], None]
+        self,
+        params: Params,
+        port: int,
+        give: Callable[[RingId, int, Command, int], None],
+        lose: Callable[[RingId], None],
     ) -> None:
         self.memory = Memory()
         self._params = params
@@ -204,7 +209,7 @@ class Requester:
         if command is None:
             self._complete(number, {"status": Status.INVALID})
         else:
-            self._give(self._ring(queue), self._tag(number), command)
+            self._give(self._ring(queue), self._tag(number), command, fields["slice"])
 
     def _keys(self, address: int, length: int) -> tuple[bytes, bool]:
         """The keys of a LOOKUP, up to the first beat that memory refuses, if it refuses any."""

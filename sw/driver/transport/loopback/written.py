@@ -17,6 +17,10 @@ def names_of(handle: Handle | None, slot: SlotId | None) -> dict[str, int]:
 
 def message_of(message: Message) -> dict[str, int]:
     """The fields of a message."""
+    return {"slice": message.slice} | _about(message)
+
+
+def _about(message: Message) -> dict[str, int]:
     match message:
         case Fence(_, ring, session):
             return {"kind": MessageKind.FENCE, "ring": ring.ring, "slot": session.pack()}
