@@ -46,7 +46,7 @@ def counter(method: Method, *, limit: int, claim: int, cover: int = 1) -> Proper
     )
 
 
-LONG = ("cam.tag", "core_", "replacement.")
+LONG = ("cam.tag", "core_", "link.credits", "link.order", "replacement.")
 
 
 @pytest.mark.parametrize(
