@@ -74,8 +74,8 @@ class Ring:
         self.harness.write_register(requester_map(self.params)[f"RING0_{name}"].offset, value, unit=1 + self.port)
 
 
-def busy(harness: SystemHarness, params: Params) -> list[Ring]:
-    """Bring a system into service, and give all its ports some thousand READs and WRITEs in turn.
+def busy(harness: SystemHarness, params: Params, *, commands: int = (1 << LOG2_ENTRIES) - 2) -> list[Ring]:
+    """Bring a system into service, and give all its ports so many READs and WRITEs in turn: some thousand fill a ring.
 
     A block as large as a frame is read whole; it is sealed, so the WRITEs come to nothing, but their data is moved.
     Raises CheckError if the system does not do what this needs.
@@ -94,13 +94,13 @@ def busy(harness: SystemHarness, params: Params) -> list[Ring]:
     ):
         if administer(harness, command) not in (None, Status.OK):
             raise CheckError(f"{command} was refused")
-    made = [_stored(harness, params, ring.port) for ring in rings]
+    made = [_stored(harness, params, ring.port, commands) for ring in rings]
     for ring in made:
         ring.ring()
     return made
 
 
-def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
+def _stored(harness: SystemHarness, params: Params, port: int, commands: int) -> Ring:
     """A ring with a block of its own, and descriptors that read and write it."""
     length = params.pools[0].frame_bytes
     data = bytearray(i * 7 + (i >> 8) + port & 0xFF for i in range(length))
@@ -109,7 +109,7 @@ def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
     handle = ring.ask(Opcode.ALLOC, Status.GRANTED, subject=port, length=length, slot=session)["handle"]
     ring.ask(Opcode.WRITE, Status.OK, subject=handle, length=length)
     ring.ask(Opcode.SEAL, Status.OK, subject=handle, length=length, crc=google_crc32c.value(bytes(data)))
-    while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
+    while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < commands:
         ring.put(Opcode.READ, subject=handle, count=params.segments(length), length=length)
         ring.put(Opcode.WRITE, subject=handle, length=length)
     return ring
