@@ -112,6 +112,17 @@ class LinkParams(Section):
         high=1 << 28,
         unit="cycles",
     )
+    replay: bool = param(False, "links are serial, find errors and send again what is lost; else they are wires")
+    latency: int = param(0, "cycles that a word is under way at most, each way", low=0, high=2000, unit="cycles")
+    flit_cycles: int = param(1, "cycles that a link with replay takes for a flit: its width", low=1, high=64)
+    timer_cycles: int = param(
+        0,
+        "no sign of progress for so long: all that is not acknowledged is sent again; 0: twice the round trip",
+        low=0,
+        high=1 << 20,
+        unit="cycles",
+    )
+    tries: int = param(8, "so much is sent again without progress until the link is given up", low=1, high=255)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +323,16 @@ class Params:
             f"requester.prefetches = {requester.prefetches} of requester.commands = {requester.commands},"
             " expected two fewer at most",
         )
+        require(
+            link.replay or (link.latency == 0 and link.flit_cycles == 1),
+            f"link.latency = {link.latency} and link.flit_cycles = {link.flit_cycles}, of a link without link.replay,"
+            " expected 0 and 1",
+        )
+        require(
+            not link.timer_cycles or link.timer_cycles > self.link_round_trip,
+            f"link.timer_cycles = {link.timer_cycles} with a round trip of {self.link_round_trip} cycles,"
+            " expected more, or 0 to derive",
+        )
         sure = replay.guarantee / replay.partitions
         require(
             sure <= replay.quota,
@@ -427,6 +448,20 @@ class Params:
     def answers(self) -> int:
         """Answers that a port may be owed: those of one LOOKUP at least."""
         return max(self.link.answers, self.tables.lookup_keys)
+
+    @property
+    def link_round_trip(self) -> int:
+        """Cycles from a word of a link with replay until all that was sent without knowledge of it has been heard.
+
+        Each way `link.latency`, and at both ends together: 7 registers, and a word that leaves, a word that waits for
+        its turn behind another, and that word.
+        """
+        return 2 * self.link.latency + 3 * self.link.flit_cycles + 8
+
+    @property
+    def link_timer(self) -> int:
+        """Cycles without progress after which a link sends again: as given, or twice the round trip."""
+        return self.link.timer_cycles or 2 * self.link_round_trip
 
     @property
     def covering_bursts(self) -> int:

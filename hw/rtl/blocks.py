@@ -7,7 +7,8 @@ from amaranth.lib import wiring
 
 from hw.params import Params
 from hw.rtl.csr import SliceControl
-from hw.rtl.fabric import Fan
+from hw.rtl.fabric import Fan, LinkEnd
+from hw.rtl.fabric.layouts import from_node_buffers, to_node_buffers
 from hw.rtl.gpu import Requester
 from hw.rtl.node.cam import Cam
 from hw.rtl.node.core import Core
@@ -27,13 +28,14 @@ BLOCKS: dict[str, Callable[[Params], wiring.Component]] = {
     "crc32c": lambda params: Crc32c(beat_bytes=params.memory.beat_bytes),
     "csr": SliceControl,
     "data": DataPath,
+    "link": lambda params: LinkEnd(params, sent=to_node_buffers(params), received=from_node_buffers(params)),
     "node": Node,
     "requester": Requester,
     "slice": Slice,
     "system": System,
 }
 """A block's name is also the name of its top module in Verilog. A slice and a requester are made of the others, a node
-of slices, the system of a node and requesters."""
+of slices, the system of a node and requesters. A link is the requester's end of one with replay."""
 
 
 class Part(NamedTuple):

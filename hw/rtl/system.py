@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.params import Params
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS
+from hw.rtl.fabric import Span
 from hw.rtl.gpu.layouts import issued_layout
 from hw.rtl.gpu.requester import Requester
 from hw.rtl.node.node import Node
@@ -35,7 +36,7 @@ class System(wiring.Component):
 
     Latency and throughput
     ----------------------
-    Those of its parts, which are connected without anything between them.
+    Those of its parts, and of the links between them: none, or with `link.replay` those of `Span`.
 
     Ordering and stalls
     -------------------
@@ -44,7 +45,7 @@ class System(wiring.Component):
     Reset and errors
     ----------------
     Reset forgets everything. A restart of a slice resets both ends of all links, the loss of a port those of its
-    link.
+    link. With `link.replay` either end of a link that is down is reset by itself.
 
     Invariants
     ----------
@@ -56,7 +57,7 @@ class System(wiring.Component):
     """
 
     def __init__(self, params: Params):
-        self._node = Node(params)
+        self._params, self._node = params, Node(params)
         self._requesters = [Requester(params) for _ in range(params.tables.ports)]
         ports, node, requester = len(self._requesters), self._node.signature.members, self._requesters[0].signature
         issued = wiring.Signature({"valid": Out(1), "payload": Out(issued_layout(params))})
@@ -85,14 +86,12 @@ class System(wiring.Component):
             wiring.connect(m, node.axi[s], wiring.flipped(self.axi[s]))
         for i, requester in enumerate(self._requesters):
             m.submodules[f"requester_{i}"] = requester
-            wiring.connect(m, requester.link, node.links[i])
+            self._link(m, i, requester)
             wiring.connect(m, requester.axi, wiring.flipped(self.axi[self._slices + i]))
             wiring.connect(m, requester.host, wiring.flipped(self.host[i]))
             wiring.connect(m, requester.hbm, wiring.flipped(self.hbm[i]))
             m.d.comb += [
                 requester.number.eq(i),
-                requester.restarting.eq(node.down[i]),
-                node.renewed[i].eq(requester.renewed),
                 self.issued[i].valid.eq(requester.issued_valid),
                 self.issued[i].payload.eq(requester.issued),
             ]
@@ -102,3 +101,20 @@ class System(wiring.Component):
             self.down.eq(node.down),
         ]
         return m
+
+    def _link(self, m: Module, i: int, requester: Requester) -> None:
+        """A requester and its port: connected, or with a link with replay between them."""
+        node = self._node
+        if not self._params.link.replay:
+            wiring.connect(m, requester.link, node.links[i])
+            m.d.comb += [requester.restarting.eq(node.down[i]), node.renewed[i].eq(requester.renewed)]
+            return
+        m.submodules[f"span_{i}"] = span = Span(self._params)
+        wiring.connect(m, requester.link, span.requester)
+        wiring.connect(m, span.node, node.links[i])
+        m.d.comb += [
+            span.down.eq(node.down[i]),
+            span.renewed.eq(requester.renewed),
+            requester.restarting.eq(span.restarting),
+            node.renewed[i].eq(span.port_renewed),
+        ]

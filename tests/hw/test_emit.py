@@ -39,7 +39,7 @@ def everyday(block: str, preset: str) -> bool:
     """Whether a block is small enough in a preset."""
     if block == "node":
         return False
-    return preset == "TINY" or block not in {"data", "core", "requester", "slice", "system"}
+    return preset == "TINY" or block not in {"data", "core", "link", "requester", "slice", "system"}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def counter(method: Method, *, limit: int, claim: int, cover: int = 1) -> Proper
     )
 
 
-LONG = ("cam.tag", "core_", "prefetch.", "replacement.")
+LONG = ("cam.tag", "core_", "link.credits", "link.order", "prefetch.", "replacement.")
 
 
 @pytest.mark.parametrize(

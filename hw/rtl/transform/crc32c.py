@@ -87,13 +87,13 @@ class Crc32c(wiring.Component):
                 fold_valid.eq(self.beats.valid),
                 fold_last.eq(beat.last),
                 fold_padding.eq(-beat.count),
-                fold.eq(_product(crc32c.data(beat_bytes), padded)),
+                fold.eq(product(crc32c.data(beat_bytes), padded)),
             ]
 
         # The loop from state to state; the last beat leaves all ones to the next segment.
         state = Signal(crc32c.WIDTH, init=crc32c.ONES)
         after = Signal(crc32c.WIDTH)
-        m.d.comb += after.eq(_product(crc32c.zeros(beat_bytes), state) ^ fold)
+        m.d.comb += after.eq(product(crc32c.zeros(beat_bytes), state) ^ fold)
         with m.If(advance & fold_valid):
             m.d.sync += state.eq(after | fold_last.replicate(crc32c.WIDTH))
 
@@ -107,12 +107,12 @@ class Crc32c(wiring.Component):
             with m.If(advance):
                 m.d.sync += [valid.eq(source[0]), padding.eq(source[1]), crc.eq(source[2])]
             if i < self._unwind_stages:
-                source = valid, padding[1:], Mux(padding[0], _product(crc32c.zeros(-1 << i), crc), crc)
+                source = valid, padding[1:], Mux(padding[0], product(crc32c.zeros(-1 << i), crc), crc)
 
         m.d.comb += [self.crcs.valid.eq(valid), self.crcs.payload.eq(~crc)]
         return m
 
 
-def _product(matrix: crc32c.Matrix, vector: Value) -> Value:
+def product(matrix: crc32c.Matrix, vector: Value) -> Value:
     """Return matrix times vector: each row of the matrix is one parity."""
     return Cat((vector & row).xor() for row in crc32c.rows(matrix))

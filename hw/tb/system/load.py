@@ -118,26 +118,26 @@ def serve(harness: SystemHarness, params: Params, *, quota: int | None = None) -
             raise CheckError(f"{command} was refused")
 
 
-def busy(harness: SystemHarness, params: Params) -> list[Ring]:
-    """Bring a system into service, and give all its ports some thousand READs and WRITEs in turn.
+def busy(harness: SystemHarness, params: Params, *, commands: int = (1 << LOG2_ENTRIES) - 2) -> list[Ring]:
+    """Bring a system into service, and give all its ports so many READs and WRITEs in turn: some thousand fill a ring.
 
     A block as large as a frame is read whole; it is sealed, so the WRITEs come to nothing, but their data is moved.
     Raises CheckError if the system does not do what this needs.
     """
     serve(harness, params)
-    made = [_stored(harness, params, port) for port in range(params.tables.ports)]
+    made = [_stored(harness, params, port, commands) for port in range(params.tables.ports)]
     for ring in made:
         ring.ring()
     return made
 
 
-def _stored(harness: SystemHarness, params: Params, port: int) -> Ring:
+def _stored(harness: SystemHarness, params: Params, port: int, commands: int) -> Ring:
     """A ring with a block of its own, and descriptors that read and write it."""
     length = params.pools[0].frame_bytes
     data = bytearray(i * 7 + (i >> 8) + port & 0xFF for i in range(length))
     ring = Ring(harness, params, port, data)
     handle = ring.store(port, bytes(data), ring.ask(Opcode.OPEN_SESSION, Status.OK)["slot"])
-    while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < (1 << LOG2_ENTRIES) - 2:
+    while (ring.tail - ring.head) % (1 << LOG2_ENTRIES) < commands:
         ring.put(Opcode.READ, subject=handle, count=params.segments(length), length=length)
         ring.put(Opcode.WRITE, subject=handle, length=length)
     return ring
