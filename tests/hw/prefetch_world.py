@@ -8,7 +8,8 @@ from typing import Any
 from amaranth.sim import SimulatorContext
 
 from hw.params import Params, records
-from hw.params.protocol import EngineOpcode, Opcode, Status
+from hw.params.protocol import EngineOpcode, Handle, Opcode, Status
+from hw.rtl.fabric.layouts import COMMAND_BYTES
 from hw.rtl.gpu.layouts import Owner
 from hw.tb.scoreboard import CheckError
 from tests.hw.requester_commands import SEGMENT, Commands, Submission, params
@@ -113,6 +114,15 @@ class Library(Node):
             raise CheckError("more segments are under way than the window has")
         if len(reads) >= engine.fills:
             raise CheckError("more READs are under way than there are fills")
+
+    def _slice(self, subject: Any, packet: list[dict[str, int]]) -> int:
+        """Of a READ of an engine's, that of its block."""
+        if not isinstance(subject, Read):
+            return super()._slice(subject, packet)
+        size = self.params.memory.beat_bytes
+        data = b"".join(each["data"].to_bytes(size, "little") for each in packet)
+        handle = Handle.unpack(records.COMMAND.unpack(data[:COMMAND_BYTES])["subject"])
+        return handle.slice % self.params.node.slices
 
     def has(self, tag: int) -> bool:
         """Whether a READ of the PREFETCH with this tag is under way here."""

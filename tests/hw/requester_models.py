@@ -297,10 +297,14 @@ class Node:
                 raise CheckError(f"{name} {value:#x} is sent, expected {subject.fields[name]:#x}")
 
     def _at_slice(self, packet: list[dict[str, int]], subject: Any) -> None:
-        """Of what belongs to a command that is known, every flit goes to the slice of its descriptor."""
+        """Of what belongs to a command that is known, every flit goes to its slice."""
         for flit in packet:
-            if subject is not None and flit["slice"] != subject.fields["slice"]:
-                raise CheckError(f"a flit goes to slice {flit['slice']}, expected {subject.fields['slice']}")
+            if subject is not None and flit["slice"] != (wanted := self._slice(subject, packet)):
+                raise CheckError(f"a flit goes to slice {flit['slice']}, expected {wanted}")
+
+    def _slice(self, subject: Any, packet: list[dict[str, int]]) -> int:
+        """The slice that a packet belongs to: of a command of software's, that of its descriptor."""
+        return int(subject.fields["slice"])
 
     def _execute(self) -> None:
         """End the oldest command, if all of it is here."""

@@ -80,7 +80,11 @@ class Puts(Commands):
         fields["results"] = fence or rng.getrandbits(64)
         if after:
             fields |= {"subject": after.entry["handle"], "crc": after.entry["slot"]}
-            fields |= {"segment": len(put.before) // SEGMENT, "slot": after.fields["slot"]}
+            fields |= {
+                "segment": len(put.before) // SEGMENT,
+                "slot": after.fields["slot"],
+                "slice": after.fields["slice"],
+            }
         kind = rng.choice(["data", "empty", "long", "unmapped", "page"]) if rng.random() < self.rate else ""
         count = self.params.segments(length)
         bad = rng.randrange(count) if kind in ("unmapped", "page") and count else None
@@ -121,7 +125,7 @@ class Puts(Commands):
             if isinstance(each, Put)
             and each.ring == number
             and each.fields["opcode"] == EngineOpcode.PUT
-            and session in (None, each.fields["slot"])
+            and (session is None or (session, flush.fields["slice"]) == (each.fields["slot"], each.fields["slice"]))
         ]
         return flush
 
@@ -131,6 +135,7 @@ class Puts(Commands):
         names = {"model": 16, "segment": 16, "crc": 32, "page_shift": 8}
         fields = {name: rng.getrandbits(bits) for name, bits in names.items()}
         fields |= {"opcode": int(opcode), "flags": flags, "tag": tag, "slot": rng.choice([5, 6]), "length": 7}
+        fields["slice"] = tag % self.params.node.slices
         put = Put(number, fields)
         self.by_tag[tag] = put
         return put
@@ -233,9 +238,14 @@ class Store(Node):
             data = b"".join(each["data"].to_bytes(size, "little")[: each["count"]] for each in packet)
             subject.fields = records.COMMAND.unpack(data[:COMMAND_BYTES])
             header = {"tag": flit["tag"], "ring": flit["ring"]}
+            self._at_slice(packet, subject)
             if flit["ring"] != subject.ring:
                 raise CheckError(f"a command of ring {flit['ring']} for ring {subject.ring}")
             self.commands.append((subject, header, b""))
+
+    def _slice(self, subject: Any, packet: list[dict[str, int]]) -> int:
+        """Of a command for a PUT, that of the PUT."""
+        return super()._slice(subject.put if isinstance(subject, Own) else subject, packet)
 
     def _execute(self) -> None:
         if not self.commands or not isinstance(self.commands[0][0], Own):
