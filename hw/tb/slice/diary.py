@@ -45,6 +45,11 @@ def diary() -> Moves:  # noqa: PLR0915 (one story)
     yield 100
     yield [(near, c.Unpin(pin)) for pin in pins_of(found)]
 
+    # Commands wait for the turn to begin, when something of another partition might still be there.
+    for _ in range(12):
+        yield Before(0)
+        yield [(near, c.Lookup(0, [1, 3], LookupMode.BITMAP)), (far, c.Read(handles[1], 0, 1))]
+
     # Reads and writes want memory at once, more of them than a turn has time for.
     for keys in ((20, 21), (22, 23)):
         moves: list[Asked] = [(ring, c.Read(handles[3], 0, 4)) for ring in (near, far, near, far)]
@@ -177,11 +182,14 @@ class _Load:
         yield moves
 
     def _migrate(self) -> Moves:
-        """A session moves to the last ring, or back, at the end of a turn: what follows may be left for the next."""
-        yield Before(self._random.randrange(30, 130))
-        owner, target = self._moving_to
-        yield [(target, c.Migrate(self._moving)), (owner, c.AnswerFence(self._moving, 0))]
-        self._moving_to = target, owner
+        """A session moves to the last ring, and back, as the turn ends: one of the moves may be left for the next."""
+        yield Before(self._random.randrange(100, 200))
+        moves: list[Asked] = []
+        for owner, target in (self._moving_to, self._moving_to[::-1]) * 3:
+            moves += [(target, c.Migrate(self._moving)), (owner, c.AnswerFence(self._moving, 0))]
+        replies = yield moves
+        if sum(reply.status is Status.OK for reply in replies[::2]) % 2:
+            self._moving_to = self._moving_to[::-1]
 
     def _lose(self) -> Moves:
         """A ring with a session and pins is lost at the end of a turn: taking them back is left for the next."""
