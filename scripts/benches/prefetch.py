@@ -20,6 +20,9 @@ from scripts.report.style import COLORS, draw
 GEOMETRY = (
     "preset=TINY",
     "memory.latency_cycles=576",
+    "memory.waiting_reads=32",
+    "link.commands=16",
+    "link.answers=64",
     "pools.0.frame_bytes=8192",
     "pools.0.frames=6",
     "cam.ways=4",
