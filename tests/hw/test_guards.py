@@ -23,7 +23,7 @@ PROPERTIES, GUARDS = all_properties(), all_guards()
 FIRST = {guard.needs: guard for guard in reversed(GUARDS)}
 """The first guard of each property."""
 
-LONG = ("core_", "crc32c.value", "link.credits", "link.order", "replacement.")
+LONG = ("core_", "crc32c.value", "link.credits", "link.order", "prefetch.", "replacement.")
 """Properties all of whose guards have their turn at night; of the others the first one is removed in every run."""
 
 PARTS = {(guard.needs, guard.target.__qualname__): guard for guard in reversed(GUARDS)}

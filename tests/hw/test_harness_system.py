@@ -124,7 +124,7 @@ class Echo(Puppet):
             written = C(0), port["bresp"], C(1), port["bid"], C(0)
             for valid, ready, answer in (("rvalid", "rready", read), ("bvalid", "bready", written)):
                 with m.If(port[valid] & port[ready]):
-                    m.d.comb += [self.log.valid.eq(1), self.log.payload.as_value().eq(told(C(i), *answer))]
+                    m.d.comb += [self.log[0].valid.eq(1), self.log[0].payload.as_value().eq(told(C(i), *answer))]
         return m
 
 

@@ -50,7 +50,7 @@ def run(seed: int, build: Callable[[Params], Starter] = Starter, *, cycles: int 
                     number += 1
                     offers[i] = rng.choice([Opcode.READ, *TASKS]) if i == 0 else Opcode.READ
                     ctx.set(source.payload.owner, ENGINES[i - 1] if i else Owner.SOFTWARE)
-                    ctx.set(source.payload.descriptor, {"opcode": offers[i], "tag": number & 0xFFFF})
+                    ctx.set(source.payload.descriptor, {"opcode": offers[i], "length": 512, "tag": number & 0xFFFF})
                 ctx.set(source.valid, offers[i] is not None)
             spare = rng.random() < 0.6
             free, urgent, crowded = spare or rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.3
