@@ -84,7 +84,13 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
         "    return early or self.device.wait(ticket)",
         "foreign block|torn|was never stored|was read into",
     ),
-    "keys of two partitions are mixed": (Device, "bind", "c.Bind(ring, to)", "c.Bind(ring, 0)", "a foreign block"),
+    "keys of two partitions are mixed": (
+        Device,
+        "bind",
+        "c.Bind(ring, to)",
+        "c.Bind(ring, 0)",
+        "a foreign block|STALE, though",
+    ),
     "data of other segments": (
         Requester,
         "_place",
