@@ -229,6 +229,8 @@ class PrefetchCommands(Commands):
         size = SEGMENT * segments - rng.choice([0, 0, rng.randrange(SEGMENT)])
         if kind == "beyond":
             size = max(1, size - SEGMENT * rng.randint(1, span))
+            if segments == 1:
+                kind = "good"  # the least block has that much
         if kind == "room":
             fields["length"] = max(0, size - SEGMENT * new.first - rng.randint(1, SEGMENT))
         data = rng.randbytes(size)
