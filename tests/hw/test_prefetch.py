@@ -72,7 +72,8 @@ def staged(world: PrefetchWorld, *, blocks: int = 4, slow: int = 0) -> Software:
             yield from world.settle(number)
 
 
-@pytest.mark.parametrize("rate", [0, pytest.param(0.4, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("rate", [0, 0.4])
 def test_a_session_goes_through_a_staging_ring(rate: float, seed: int) -> None:
     print(f"seed {seed}")
     play(64, seed, staged, rate=rate, blocks=4 if rate else 2)
