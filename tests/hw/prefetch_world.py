@@ -86,7 +86,7 @@ class Prefetch(Submission):
         return self.staging + SEGMENT * ((self.start + block * self.span + segment) % (1 << self.log2_staging))
 
 
-class Library(Node):
+class Stock(Node):
     """A node that has blocks, besides what it says of other commands.
 
     - `blocks`: bytes and fault, by handle. `reads`: how many READs it was asked for. `asked`: for how many segments,
@@ -162,7 +162,7 @@ class Library(Node):
 class PrefetchCommands(Commands):
     """Invents PREFETCHes too, and judges them."""
 
-    library: Library
+    stock: Stock
 
     def prefetch(
         self,
@@ -235,7 +235,7 @@ class PrefetchCommands(Commands):
             fields["length"] = max(0, size - SEGMENT * new.first - rng.randint(1, SEGMENT))
         data = rng.randbytes(size)
         if kind != "stale":
-            self.library.blocks[fields["handle"]] = data, kind
+            self.stock.blocks[fields["handle"]] = data, kind
         buffers: list[int] = []
         if not staged:
             if kind in ("page", "pages") or rng.random() < 0.5:
@@ -298,7 +298,7 @@ class PrefetchCommands(Commands):
             of = self.by_tag.get(fields["count"])
             if isinstance(of, Prefetch) and of.ring == submission.ring and entry["status"] == Status.OK:
                 of.closed = True
-                if self.library.has(of.fields["tag"]):
+                if self.stock.has(of.fields["tag"]):
                     raise CheckError("a CANCEL completes, and a READ of the PREFETCH is under way")
             return
         if not isinstance(submission, Prefetch):
@@ -332,11 +332,11 @@ class PrefetchWorld(World):
     """
 
     commands: PrefetchCommands
-    node: Library
+    node: Stock
 
     def __init__(self, beat_bytes: int, seed: int, *, rate: float = 0.0) -> None:
         super().__init__(beat_bytes, seed, rate=rate)
-        self.commands.library = self.node
+        self.commands.stock = self.node
         self.consumed: Counter[int] = Counter()
 
     def _parameters(self, beat_bytes: int) -> Params:
@@ -346,7 +346,7 @@ class PrefetchWorld(World):
         return PrefetchCommands(self.params, self.random, self.host, self.hbm, rate)
 
     def _make_node(self) -> Node:
-        return Library(self.dut.link, self.params, self.random)
+        return Stock(self.dut.link, self.params, self.random)
 
     def _subject(self, ctx: SimulatorContext) -> Any:
         issued = self.dut.issued

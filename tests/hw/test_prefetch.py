@@ -56,6 +56,7 @@ def staged(world: PrefetchWorld, *, blocks: int = 4, slow: int = 0) -> Software:
     yield from world.enable(0, log2_entries=2)
     yield from world.enable(1, log2_entries=2)
     log2 = rng.choice([1, 2, 3])
+    segments = rng.randint(1, min(4, 1 << log2))
     address = world.hbm.allocate(SEGMENT << log2, align=SEGMENT)
     world.hbm.permit(address, SEGMENT << log2)
     for _ in range(2):
@@ -63,7 +64,9 @@ def staged(world: PrefetchWorld, *, blocks: int = 4, slow: int = 0) -> Software:
         if not world.consumed[0]:
             world.consumed[0] = 0x10000 - rng.randint(1, 8)
             yield from world.write("RING0_CONSUMED", world.consumed[0])
-        of = world.put_prefetch(0, blocks=blocks, staging=(address, log2, world.consumed[0] & 0xFFFF))
+        of = world.put_prefetch(
+            0, blocks=blocks, segments=segments, staging=(address, log2, world.consumed[0] & 0xFFFF)
+        )
         yield from world.ring_doorbell(0)
         world.put_prefetch(1)
         yield from world.ring_doorbell(1)
@@ -72,8 +75,7 @@ def staged(world: PrefetchWorld, *, blocks: int = 4, slow: int = 0) -> Software:
             yield from world.settle(number)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("rate", [0, 0.4])
+@pytest.mark.parametrize("rate", [0, pytest.param(0.4, marks=pytest.mark.nightly)])
 def test_a_session_goes_through_a_staging_ring(rate: float, seed: int) -> None:
     print(f"seed {seed}")
     play(64, seed, staged, rate=rate, blocks=4 if rate else 2)
@@ -96,6 +98,7 @@ def refused(world: PrefetchWorld) -> Software:
         {"flags": records.STAGED, "subject": ring + 1 | 3 << 64},
         {"flags": records.STAGED, "subject": ring | 0 << 64},
         {"flags": records.STAGED, "subject": ring | 15 << 64},
+        {"flags": records.STAGED, "subject": ring | 1 << 64, "length": 3, "slot": 3},
         {"flags": records.STAGED, "subject": ring | 3 << 64, "length": 1 << 15, "slot": 1 << 15},
     ):
         of = world.put_prefetch(0, change=change)

@@ -63,6 +63,7 @@ MUTANTS: dict[str, tuple[type, str, str, Story, float]] = {
         0,
     ),
     "segments behind the block are wanted": (Job, "Mux(rest < least, rest, least)", "least", lists, 0),
+    "a range larger than its ring is begun": (Job, " | ((ring < segments) & (ring < length))", "", refused, 0),
     "room is not waited for": (Job, "room.eq(~staged | (used + wanted <= size))", "room.eq(1)", staged, 0),
     "segments go over the end of the ring": (Job, "staged & (to_end < least)", "0", staged, 0),
     "a bad block takes no more places": (Job, "place.eq(place + rest)", "place.eq(place)", staged, 0.6),

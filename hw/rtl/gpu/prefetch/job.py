@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -331,5 +331,7 @@ class Job(wiring.Component):
         large = (length[ITEM_BITS:] != 0) | (segments >> ITEM_BITS != 0) | (shift >= ITEM_BITS)
         in_row = (segments[:ITEM_BITS] << shift[:4]) - segments[:ITEM_BITS]
         apart = staging.address[:segment_shift].any() | (staging.log2_segments >= ITEM_BITS - 1) | length[ITEM_BITS - 1]
-        small = (1 << staging.log2_segments[:4]) < self._params.requester.fill_segments
+        ring = Const(1) << staging.log2_segments[:4]
+        # A range that does not fit would never be there as a whole, and so never be used.
+        small = (ring < self._params.requester.fill_segments) | ((ring < segments) & (ring < length))
         return nothing | large | (in_row < length) | (descriptor.flags.engine.prefetch.staged & (apart | small))
