@@ -162,7 +162,7 @@ def test_figures_miss_their_targets() -> None:
     bad = ideal.Reads(name, 1.0, [1.0, 1.0, 0.98], [0.96, 1.0, 1.0])
     assert [figure.ok for figure in ideal.figures([good, bad])] == [True, True, False, False]
     narrow = ideal.Reads(name, 64 / 65, [0.9, 0.9, 0.9], [0.98, 0.98, 0.98])
-    assert [(figure.ok, figure.limit) for figure in ideal.figures([narrow])] == [(None, 64 / 65), (True, 1.0)]
+    assert [(figure.ok, figure.limit) for figure in ideal.figures([narrow])] == [(False, 64 / 65), (True, 1.0)]
     rows = [mixed.Mixed(name, 100, 0.96, 0.9, 0.3, 250), mixed.Mixed("other", 100, 0.94, 0.9, 0.2, 250)]
     assert [figure.ok for figure in mixed.figures(rows)] == [True, True, False, False]
     kinds = product(DRAMS, dram.TRAFFIC)
