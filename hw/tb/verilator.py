@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from hw.params import KvnodeError
+from hw.tb.objcache import objcache_environment
 
 BUILD = Path("build/sim").resolve()
 """Where everything is compiled."""
@@ -41,6 +42,21 @@ class Verilator:
         if self.root:
             variables |= {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include"}
         return variables
+
+    def build(self, directory: Path, *files: Path, prefix: str, output: str, options: Sequence[str] = ()) -> Path:
+        """Return the program `output` of a design and what drives it in C++, compiled in `directory`.
+
+        Raises KvnodeError with the end of what the compiler says.
+        """
+        command = [  # -Wno-fatal: warnings are the lint test's business
+            *(str(self.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal", "--x-initial", "unique"),
+            *("--prefix", prefix, "--Mdir", str(directory), "-CFLAGS", "-O2 -std=c++17", *options),
+            *("-o", output, *map(str, files)),
+        ]
+        result = run_whole(command, os.environ | self.environment | objcache_environment(BUILD / "objects"))
+        if result.returncode:
+            raise KvnodeError(f"{output} did not build: {' '.join((result.stdout + result.stderr).split()[-60:])}")
+        return directory / output
 
     def lint(self, *files: Path) -> str:
         """Return all warnings of `-Wall` and all errors; empty if there are none."""

@@ -13,8 +13,7 @@ from hw.params.toeplitz import diagonal_bits, diagonals, tag_bits
 from hw.rtl.emit import Emission, emit
 from hw.rtl.layouts import CamOp
 from hw.rtl.node.cam import Cam
-from hw.tb.objcache import objcache_environment
-from hw.tb.verilator import BUILD, find_verilator, run_whole
+from hw.tb.verilator import find_verilator, run_whole
 
 HARNESS = Path(__file__).with_suffix(".cpp")
 
@@ -48,28 +47,18 @@ def measure(params: Params, *, lookups: int, stored: int, seed: int, replacement
     Raises KvnodeError unless every response is right.
     """
     emission = emit(Cam(params), "cam")
-    verilator = find_verilator()
     with tempfile.TemporaryDirectory() as directory:
         source, _ = emission.write(Path(directory))
         Path(directory, "ports.h").write_text(_header(params, emission))
-        build = [  # -Wno-fatal: warnings are the lint test's business
-            *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal", "--Mdir", directory),
-            *("--x-initial", "unique", "--prefix", "Vcam", "-CFLAGS", "-O2 -std=c++17"),
-            *("-o", "throughput", str(source), str(HARNESS)),
-        ]
-        _run(build, os.environ | verilator.environment | objcache_environment(BUILD / "objects"))
+        program = find_verilator().build(Path(directory), source, HARNESS, prefix="Vcam", output="throughput")
         arguments = [str(lookups), str(stored), str(seed), str(replacements), "+verilator+rand+reset+2"]
-        result = msgspec.json.decode(_run([f"{directory}/throughput", *arguments], os.environ), type=Throughput)
+        run = run_whole([str(program), *arguments], os.environ)
+        if run.returncode:
+            raise KvnodeError(f"{program} failed: {' '.join((run.stdout + run.stderr).split()[-60:])}")
+        result = msgspec.json.decode(run.stdout, type=Throughput)
     if result.wrong or result.missing:
         raise KvnodeError(f"block CAM: {result.wrong} wrong and {result.missing} missing responses, expected none")
     return result
-
-
-def _run(command: list[str], environment: Any) -> str:
-    result = run_whole(command, environment)
-    if result.returncode:
-        raise KvnodeError(f"{command[0]} failed: {' '.join((result.stdout + result.stderr).split()[-60:])}")
-    return result.stdout
 
 
 def _header(params: Params, emission: Emission) -> str:

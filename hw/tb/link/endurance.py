@@ -1,6 +1,5 @@
 """Links with replay for millions of cycles: both ends compiled, wires and users in C++."""
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -10,12 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from hw.params import KvnodeError, Params
+from hw.params import Params
 from hw.rtl.emit import Emission, emit
 from hw.rtl.fabric import Channel, LinkEnd
-from hw.tb.objcache import objcache_environment
 from hw.tb.scoreboard import CheckError
-from hw.tb.verilator import BUILD, COMPILED, find_verilator
+from hw.tb.verilator import COMPILED, find_verilator
 
 HERE = Path(__file__).resolve().parent
 CHANNELS = (Channel.DATA, Channel.MESSAGE)
@@ -88,20 +86,19 @@ def program(params: Params, *, credits: int) -> Iterator[Program]:
     """Compile a link with so many credits of each of `CHANNELS`, both ways."""
     buffers = {channel: credits for channel in CHANNELS}
     emission = emit(LinkEnd(params, sent=buffers, received=buffers), "link_end")
-    verilator = find_verilator()
     with tempfile.TemporaryDirectory() as directory:
         source, _ = emission.write(Path(directory))
         Path(directory, "ports.h").write_text(_header(params, emission, credits))
-        command = [  # -Wno-fatal: warnings are the lint test's business
-            *(str(verilator.program), "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wno-fatal", "--Mdir", directory),
-            *("--x-initial", "unique", "--prefix", "Vlink_end", "-CFLAGS", "-O2 -std=c++17", "-MAKEFLAGS", COMPILED),
-            *("-CFLAGS", f"-I{HERE.parent / 'harness'}", "-o", "endurance", str(source), str(HERE / "endurance.cpp")),
-        ]
-        environment = os.environ | verilator.environment | objcache_environment(BUILD / "objects")
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise KvnodeError(f"the link did not build: {' '.join((result.stdout + result.stderr).split()[-60:])}")
-        yield Program(Path(directory, "endurance"))
+        yield Program(
+            find_verilator().build(
+                Path(directory),
+                source,
+                HERE / "endurance.cpp",
+                prefix="Vlink_end",
+                output="endurance",
+                options=("-MAKEFLAGS", COMPILED, "-CFLAGS", f"-I{HERE.parent / 'harness'}"),
+            )
+        )
 
 
 def _header(params: Params, emission: Emission, credits: int) -> str:
