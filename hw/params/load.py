@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hw.params.errors import ParameterError
-from hw.params.params import PRESETS, Params, PoolParams
+from hw.params.params import PRESETS, Params
 from hw.params.section import Section, check
+from hw.params.sections import PoolParams
 
 
 def names() -> Iterator[tuple[str, type[Section]]]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from hw.params import InputError, Params
 from hw.params.commands import LookupMode
-from hw.params.params import MemoryParams, PoolParams, TableParams
 from hw.params.protocol import ModelState, RingId
+from hw.params.sections import MemoryParams, PoolParams, TableParams
 from scripts.benches import Figure, Result
 from sw.driver import Client, Device, MmioTransport, SpecificationTransport, Transport
 from sw.driver.transport.loopback import LoopbackBus

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from rich.console import Console
 
 from hw.params import InputError, KvnodeError, Params
-from hw.params.params import RequesterParams
 from hw.params.protocol import EngineOpcode, Opcode, Status
+from hw.params.sections import RequesterParams
 from hw.rdl import requester_map
 from hw.tb.harness.simulation import Memory
 from hw.tb.harness.system import SystemHarness

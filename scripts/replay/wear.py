@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from hw.params.params import Params, TableParams
+from hw.params.params import Params
 from hw.params.protocol import Handle, PinId, RingId, SessionId
+from hw.params.sections import TableParams
 from sw.driver.lives import parts_of, slice_of
 
 

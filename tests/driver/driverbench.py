@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from hw.params import Params
 from hw.params.commands import Message
-from hw.params.params import CamParams, MemoryParams, NodeParams, PoolParams, RequesterParams, TableParams
 from hw.params.protocol import Handle, ModelState, RingId, Status
+from hw.params.sections import CamParams, MemoryParams, NodeParams, PoolParams, RequesterParams, TableParams
 from sw.driver import Client, Device, SpecificationTransport, Transport
 from sw.driver.client import Buffer
 from sw.driver.transport import Bus, MmioTransport

@@ -22,8 +22,8 @@ from hw.params import InputError, Params
 from hw.params import commands as c
 from hw.params.commands import Completion, Fence, Invalidate, LookupMode, Message
 from hw.params.home import Home
-from hw.params.params import NodeParams
 from hw.params.protocol import Handle, ModelState, PinId, RingId, SessionId, Status
+from hw.params.sections import NodeParams
 from hw.tb.mutate import mutate
 from sw.driver import AsyncClient, Client, CommandFailed, Device, SpecificationTransport, Transport, routes
 from sw.driver import device as device_module

@@ -8,9 +8,10 @@ import google_crc32c
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
 from hw.params.protocol import REGISTERS, Handle, ModelState, RingId, Status
 from hw.params.rota import RotaParams
+from hw.params.sections import CamParams, LinkParams, MemoryParams, PoolParams, TableParams
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core

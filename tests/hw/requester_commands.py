@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from hw.params import records
-from hw.params.params import LinkParams, MemoryParams, NodeParams, Params, PoolParams, RequesterParams, TableParams
+from hw.params.params import Params
 from hw.params.protocol import Opcode, Status
+from hw.params.sections import LinkParams, MemoryParams, NodeParams, PoolParams, RequesterParams, TableParams
 from hw.tb.scoreboard import CheckError
 from tests.hw.requester_models import Memory
 

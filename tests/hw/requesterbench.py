@@ -7,7 +7,8 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from hw.params.params import MemoryParams, Params, RequesterParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu.host_reader import HostReader
 from hw.rtl.gpu.layouts import memory_read
 from hw.rtl.gpu.page_walker import PageWalker

@@ -7,8 +7,8 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import commands as c
-from hw.params.params import CamParams
 from hw.params.protocol import REGISTERS, Handle, ModelState, Opcode, RingId, SlotId, Status
+from hw.params.sections import CamParams
 from hw.params.toeplitz import diagonals
 from hw.rtl.emit import describe
 from hw.rtl.node.core import Core

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hw.params import Params
-from hw.params.params import MemoryParams, PoolParams, TableParams
+from hw.params.sections import MemoryParams, PoolParams, TableParams
 from hw.rtl import emit as emit_module
 from hw.rtl.arbiter import merge
 from hw.rtl.emit import emit

@@ -8,7 +8,8 @@ import pytest
 from amaranth import Module
 from amaranth.sim import Simulator, SimulatorContext
 
-from hw.params.params import MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, PoolParams, TableParams
 from hw.rtl.node.data.rows import Rows, rows_of
 from hw.tb.mutate import mutate
 from tests.hw.simulate import Restart, simulate

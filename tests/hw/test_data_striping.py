@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hw.params import DEFAULT, LARGE, PRESETS, TINY, KvnodeError, Params
-from hw.params.params import STRIPING, CamParams, MemoryParams, PoolParams
+from hw.params.sections import STRIPING, CamParams, MemoryParams, PoolParams
 from hw.params.striping import Striping
 from hw.rtl.layouts import frame_bits
 from hw.rtl.node.data.striping import address_of, channel_of, first_number

@@ -7,7 +7,8 @@ from itertools import groupby
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import MemoryParams, Params, PoolParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, PoolParams
 from hw.rtl.node.data import turns
 from hw.rtl.node.data.turns import Turns
 from hw.tb.mutate import mutate

@@ -9,7 +9,8 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import TINY
-from hw.params.params import LinkParams, NodeParams, Params
+from hw.params.params import Params
+from hw.params.sections import LinkParams, NodeParams
 from hw.rtl.fabric import Channel, Fan, fan, merge
 from hw.rtl.fabric.layouts import flit_layout, from_node_buffers, to_node_buffers
 from hw.tb.mutate import mutate

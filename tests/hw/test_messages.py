@@ -8,7 +8,8 @@ import pytest
 from amaranth.sim import SimulatorContext
 
 from hw.params import records
-from hw.params.params import LinkParams, MemoryParams, Params
+from hw.params.params import Params
+from hw.params.sections import LinkParams, MemoryParams
 from hw.rtl.fabric.layouts import MESSAGE_BYTES
 from hw.rtl.node.port.messages import Messages
 from hw.tb.mutate import mutate

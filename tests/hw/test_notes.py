@@ -6,8 +6,9 @@ from random import Random
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import LinkParams, Params
+from hw.params.params import Params
 from hw.params.protocol import NoteKind
+from hw.params.sections import LinkParams
 from hw.rtl.gpu.notes import Notes
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import LinkParams, MemoryParams, Params, TableParams
+from hw.params.params import Params
 from hw.params.protocol import KEY_BYTES, Opcode, Status
+from hw.params.sections import LinkParams, MemoryParams, TableParams
 from hw.rtl.emit import describe
 from hw.rtl.fabric.layouts import COMMAND, COMMAND_BYTES, Channel, from_node_buffers, to_node_buffers
 from hw.rtl.node.layouts import Kind

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import MemoryParams, Params, RequesterParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu.prefetch.fills import Fills
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
 from hw.params.protocol import FrameState
+from hw.params.sections import CamParams, MemoryParams, PoolParams, TableParams
 from hw.rtl.node.replacement import Replacement
 from pymodel.spec import replacement as spec
 from pymodel.spec.scope import Scope

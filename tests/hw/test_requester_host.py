@@ -8,7 +8,8 @@ import pytest
 from amaranth.lib import stream
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import MemoryParams, Params, RequesterParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu import host_reader, host_writer
 from hw.rtl.gpu.host_reader import HostReader
 from hw.rtl.gpu.host_writer import AHEAD, HostWriter

@@ -13,8 +13,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import CamParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
 from hw.params.rota import RotaParams
+from hw.params.sections import CamParams, MemoryParams, PoolParams, TableParams
 from hw.rtl.node import dispatch, rota
 from hw.rtl.node.data import read_lane, write_lane
 from hw.rtl.node.data.turns import READS, WRITES, Turns

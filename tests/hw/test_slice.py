@@ -11,8 +11,9 @@ import pytest
 
 from hw.params import LARGE
 from hw.params import commands as c
-from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
 from hw.params.protocol import REGISTERS, LookupMode, ModelState, RingId
+from hw.params.sections import CamParams, LinkParams, MemoryParams, PoolParams, TableParams
 from hw.rtl.emit import describe, emit
 from hw.rtl.node import dispatch
 from hw.rtl.node import slice as top

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from amaranth.sim import SimulatorContext
 
-from hw.params.params import MemoryParams, Params, RequesterParams
+from hw.params.params import Params
 from hw.params.protocol import EngineOpcode, Opcode, Status
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu.layouts import Owner
 from hw.rtl.gpu.starter import Starter
 from hw.tb.mutate import mutate

@@ -10,8 +10,8 @@ import google_crc32c
 from amaranth.sim import SimulatorContext
 
 from hw.params import TINY, Params, records
-from hw.params.params import MemoryParams, RequesterParams
 from hw.params.protocol import EngineOpcode, Opcode, Status
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu.layouts import DESCRIPTOR, Owner
 from hw.rtl.gpu.write_back import WriteBack
 from tests.hw.agents import Sink, Source, expect

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hw.params import DEFAULT, LARGE, PRESETS, TINY, ParameterError, load_params
 from hw.params.load import names
-from hw.params.params import PoolParams
+from hw.params.sections import PoolParams
 
 TAKES_BANKS = "expected an integer from 1 to 16"
 

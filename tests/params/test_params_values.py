@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hw.params import DEFAULT, PRESETS, TINY, ParameterError, Params
 from hw.params.load import names
-from hw.params.params import CamParams, PoolParams, ReplayParams, TableParams
 from hw.params.rota import RotaParams
 from hw.params.section import Section, expected
+from hw.params.sections import CamParams, PoolParams, ReplayParams, TableParams
 
 
 def declared() -> Iterator[tuple[str, type[Section], Field[Any]]]:

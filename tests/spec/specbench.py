@@ -13,8 +13,8 @@ from hw.params import commands as c
 from hw.params import orderlog as log
 from hw.params.commands import Command, Completion, Message
 from hw.params.orderlog import Hand, Operation, Step, Taken
-from hw.params.params import CamParams, MemoryParams, PoolParams, ReplayParams, TableParams
 from hw.params.protocol import REGISTERS, FrameState, Handle, ModelState, Opcode, PinId, RingId, SessionId, Status
+from hw.params.sections import CamParams, MemoryParams, PoolParams, ReplayParams, TableParams
 from hw.tb.mutate import mutate
 from pymodel.spec import Slice
 from pymodel.spec.replacement import Replacement

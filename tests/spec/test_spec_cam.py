@@ -9,8 +9,8 @@ from specbench import A, Bench, tiny
 
 from hw.params import DEFAULT, TINY
 from hw.params import commands as c
-from hw.params.params import CamParams, PoolParams
 from hw.params.protocol import REGISTERS, RingId, Status
+from hw.params.sections import CamParams, PoolParams
 from hw.params.toeplitz import diagonals, pack_tag, set_index, tag_bits
 from pymodel.spec.cam import BlockCam, Place, Tag
 

@@ -9,8 +9,9 @@ from specbench import SEGMENT, SMALL, Bench, fuzz, seed_bug
 
 from hw.params import commands as c
 from hw.params import toeplitz
-from hw.params.params import CamParams, Params, PoolParams
+from hw.params.params import Params
 from hw.params.protocol import REGISTERS, ModelState, RingId, Status
+from hw.params.sections import CamParams, PoolParams
 from pymodel.spec import InvariantViolation, admin, isolation, sessions
 from pymodel.spec.check.independence import independent
 from pymodel.spec.replacement import Replacement

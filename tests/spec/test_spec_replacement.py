@@ -9,8 +9,9 @@ from specbench import A_TOO, SEGMENT, A, Bench, evicted, refuse, seal, tiny, wat
 
 from hw.params import commands as c
 from hw.params import orderlog as log
-from hw.params.params import CamParams, Params, PoolParams
+from hw.params.params import Params
 from hw.params.protocol import REGISTERS, SessionId, Status
+from hw.params.sections import CamParams, PoolParams
 
 
 def full(bench: Bench) -> SessionId:

@@ -9,8 +9,8 @@ from specbench import REACHABLE, A, Bench
 
 from hw.params import TINY
 from hw.params import commands as c
-from hw.params.params import PoolParams
 from hw.params.protocol import REGISTERS, Opcode, Status
+from hw.params.sections import PoolParams
 
 SCENARIOS = {**BLOCKS, **CONTROL}
 

@@ -6,7 +6,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
 from hw.formal.property import Pdr, Property
-from hw.params.params import MemoryParams, Params, RequesterParams
+from hw.params.params import Params
+from hw.params.sections import MemoryParams, RequesterParams
 from hw.rtl.gpu.prefetch.fills import Fills
 
 FILLS, WINDOW = 4, 5

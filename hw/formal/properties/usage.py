@@ -12,7 +12,7 @@ from amaranth.utils import bits_for
 from hw.formal.internals import open_up
 from hw.formal.property import Induction, Property
 from hw.params import TINY
-from hw.params.params import PoolParams
+from hw.params.sections import PoolParams
 from hw.rtl.node.layouts import limits_layout
 from hw.rtl.node.usage import Usage
 

@@ -3,8 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, ReplayParams, TableParams
+from hw.params.params import Params
 from hw.params.rota import RotaParams
+from hw.params.sections import CamParams, LinkParams, MemoryParams, PoolParams, ReplayParams, TableParams
 
 
 def settings_of(params: Params) -> dict[str, Any]:

@@ -3,9 +3,10 @@ other does."""
 
 from hw.params import commands as c
 from hw.params.dram import HBM3, Controller, MemoryChannel
-from hw.params.params import CamParams, LinkParams, MemoryParams, Params, PoolParams, TableParams
+from hw.params.params import Params
 from hw.params.protocol import ModelState, RingId
 from hw.params.rota import RotaParams
+from hw.params.sections import CamParams, LinkParams, MemoryParams, PoolParams, TableParams
 from hw.rtl.emit import Emission
 from hw.tb.harness import Harness, Memory
 from hw.tb.scoreboard import CheckError
