@@ -44,7 +44,11 @@ def channels(axes: Axes, timing: Timing) -> None:
         vmax=max(use.max(), 0.01),
     )
     _over_time(axes, edges)
-    axes.set(ylabel="memory channel", ylim=(-0.5, len(use) - 0.5))
+    each = len(use) // timing.slices
+    for above in range(each, len(use), each):
+        axes.axhline(above - 0.5, color=COLORS["grey"], lw=0.8)
+    what = "memory channel" if timing.slices == 1 else "memory channel, slice by slice"
+    axes.set(ylabel=what, ylim=(-0.5, len(use) - 0.5))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.figure.colorbar(image, ax=axes, label="beats per cycle")
 

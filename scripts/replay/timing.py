@@ -54,7 +54,7 @@ class Timing(Observer):
     def __init__(self, clock: Callable[[], int], beats: Callable[[], Sequence[int]], slices: int = 1) -> None:
         self.spans: list[Span] = []
         self.samples: list[Sample] = []
-        self._slices = slices
+        self.slices = slices
         self._clock = clock
         self._beats = beats
         self._open: dict[tuple[RingId, int], tuple[Opcode, int]] = {}
@@ -82,8 +82,8 @@ class Timing(Observer):
 
     def channel(self, number: int) -> str:
         """What a memory channel is called."""
-        slice_, channel = divmod(number, len(self.samples[0].beats) // self._slices)
-        return f"channel {channel}" if self._slices == 1 else f"slice {slice_}, channel {channel}"
+        slice_, channel = divmod(number, len(self.samples[0].beats) // self.slices)
+        return f"channel {channel}" if self.slices == 1 else f"slice {slice_}, channel {channel}"
 
     # Figures; hw.params.statistics says what each means.
 

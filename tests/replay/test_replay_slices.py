@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from hw.params.protocol import Handle, PinId, RingId
 from hw.params.statistics import STATISTICS
 from hw.rtl.node.layouts import Kind
 from hw.tb.mutate import mutate
 from scripts.cli import run
+from scripts.replay import clockplots
 from scripts.replay.journal import Journal
 from scripts.replay.timing import Sample, Timing
 from scripts.replay.wear import Wear, hints
@@ -125,12 +127,15 @@ def test_wear_is_that_of_each_slice() -> None:
     assert "slice 1 was given no block" in hints(Wear(params.tables), params, (0,))[-1]
 
 
-def test_channels_are_named_by_their_slices() -> None:
-    timing = Timing(lambda: 0, lambda: (0, 0, 0, 0), 2)
-    timing.samples.append(Sample(0, (0, 0, 0, 0), 0))
+def test_channels_are_named_by_their_slices_and_drawn_apart() -> None:
+    beats = (0, 0, 0, 0)
+    timing = Timing(lambda: 0, lambda: beats, 2)
+    timing.samples += [Sample(0, beats, 0), Sample(10, (5, 0, 1, 2), 0)]
     assert [timing.channel(number) for number in range(4)] == [
         *("slice 0, channel 0", "slice 0, channel 1", "slice 1, channel 0", "slice 1, channel 1")
     ]
+    clockplots.channels(axes := Figure().add_subplot(), timing)
+    assert [line.get_ydata()[0] for line in axes.lines] == [1.5]
 
 
 # On compiled RTL.
