@@ -2,12 +2,15 @@
 
 import ast
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 import msgspec
 
 from hw.params import InputError
+
+NIGHTLY = ("pytest.mark.nightly", "NIGHTLY")
+"""How a test says that only the long run has a result."""
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,7 +67,19 @@ def pytest_tests(root: Path) -> set[str]:
     }
 
 
-def problems(plans: dict[str, Plan], benches: set[str], pytests: set[str]) -> Iterator[str]:
+def nightly_tests(root: Path) -> set[str]:
+    """Return the pytest tests that are decorated as nightly, whatever their parameters."""
+    return {
+        f"{file.relative_to(root).as_posix()}::{function.name}"
+        for file in (root / "tests").rglob("test_*.py")
+        for function in _functions(file)
+        if any(ast.unparse(decorator) in NIGHTLY for decorator in function.decorator_list)
+    }
+
+
+def problems(
+    plans: dict[str, Plan], benches: set[str], pytests: set[str], nightly: Set[str] = frozenset()
+) -> Iterator[str]:
     """Yield what is wrong between plans and tests, one line each."""
     planned: set[str] = set()
     for plan_name, plan in plans.items():
@@ -74,6 +89,8 @@ def problems(plans: dict[str, Plan], benches: set[str], pytests: set[str]) -> It
             for test in entry.tests:
                 if test not in benches | pytests:
                     yield f"{plan_name}/{entry.name}: {test} does not exist"
+                if test in nightly and not entry.nightly:
+                    yield f"{plan_name}/{entry.name}: {test} runs at night only, but the entry does not say so"
             planned.update(entry.tests)
         names = [entry.name for entry in plan.entry]
         for name in sorted({name for name in names if names.count(name) > 1}):

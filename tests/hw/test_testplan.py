@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hw.params import InputError
-from hw.tb.testplan import Entry, Plan, bench_tests, load_plans, problems, pytest_tests, without_result
+from hw.tb.testplan import Entry, Plan, bench_tests, load_plans, nightly_tests, problems, pytest_tests, without_result
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,7 +15,7 @@ def plan(*tests: str, nightly: bool = False) -> dict[str, Plan]:
 
 
 def test_plans_and_tests_agree() -> None:
-    assert list(problems(load_plans(ROOT), bench_tests(ROOT), pytest_tests(ROOT))) == []
+    assert list(problems(load_plans(ROOT), bench_tests(ROOT), pytest_tests(ROOT), nightly_tests(ROOT))) == []
 
 
 def test_all_benches_are_seen() -> None:
@@ -29,11 +29,13 @@ def test_all_benches_are_seen() -> None:
         (plan("b::t", "gone::t"), "p/e: gone::t does not exist"),
         (plan(), "p/e: no test"),
         ({}, "b::t: in no testplan"),
+        (plan("b::t", "n::t"), "p/e: n::t runs at night only, but the entry does not say so"),
         ({"p": Plan(plan("b::t")["p"].entry * 2)}, "p/e: named twice"),
     ],
 )
 def test_disagreement_is_found(plans: dict[str, Plan], problem: str) -> None:
-    assert problem in list(problems(plans, {"b::t"}, set()))
+    assert problem in list(problems(plans, {"b::t"}, {"n::t"}, {"n::t"}))
+    assert not list(problems(plan("b::t", "n::t", nightly=True), {"b::t"}, {"n::t"}, {"n::t"}))
 
 
 def test_planned_test_without_result_is_found() -> None:
