@@ -79,17 +79,30 @@ def test_rings_are_lost_and_come_back(beat_bytes: int, seed: int) -> None:
     play(beat_bytes, seed, rate=0.1, losses=0.1)
 
 
+def look_up_in_vain(world: World) -> None:
+    """Submit a LOOKUP on ring 0 of whose results memory refuses the first."""
+    submission = world.put(0, Commands.look_up)
+    world.host.bad.update(range(submission.fields["results"], submission.fields["results"] + 32))
+
+
 def failing(world: World, what: str) -> Software:
     """A ring fails amid traffic, another one goes on; then it is enabled again, and works."""
     yield from world.write("INTERRUPT_ENABLE", 0xF)
     yield from world.enable(0, log2_entries=3, bad=what)
     yield from world.enable(1, log2_entries=3)
     for number in (0, 0, 1, 0, 1):
-        submission = world.put(number, Commands.look_up if what == "results" else Commands.invent)
         if what == "results" and number == 0:
-            world.host.bad.update(range(submission.fields["results"], submission.fields["results"] + 32))
+            look_up_in_vain(world)
+        else:
+            world.put(number)
     for number in (0, 1):
         yield from world.ring_doorbell(number)
+    while what == "results" and (yield from world.read("RING0_STATUS")) == 1:  # the node may end a LOOKUP without any
+        yield from world.consume(0)
+        if world.room(0):
+            look_up_in_vain(world)
+        yield from world.ring_doorbell(0)
+        yield from world.sleep(100)
     if what in ("TAIL", "HEAD"):
         yield from world.write(f"RING0_{what}", 8)
     yield from world.inactive(0, failed=1, told=0)
