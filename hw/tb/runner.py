@@ -92,7 +92,7 @@ class Run:
 
     def _report(self, error: BaseException, log: Path) -> str:
         tail = log.read_text().splitlines()[-LOG_TAIL:] if log.exists() else []
-        command = f"KVNODE_SEED={self.seed} KVNODE_WAVES=1 .venv/bin/pytest -s {shlex.quote(self.node)}"
+        command = f"KVNODE_SEED={self.seed} KVNODE_WAVES=1 .venv/bin/pytest -m '' -s {shlex.quote(self.node)}"
         return "\n".join([*tail, f"{self.module} failed: {error}", f"again, with waves: {command}"])
 
 

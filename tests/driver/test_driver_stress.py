@@ -22,6 +22,7 @@ from sw.driver.transport.loopback.requester import Requester
 from sw.driver.transport.rings import QueuePair
 from sw.driver.transport.specified import SpecifiedSlice
 from sw.driver.transport.verilator import VerilatorBus
+from tests.everyday import everyday
 
 EVERYDAY, NIGHTLY = 2_000, 100_000
 """Operations."""
@@ -192,7 +193,16 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize(
+    "name",
+    everyday(
+        MUTANTS,
+        "keys of two partitions are mixed",
+        "data of other segments",
+        "a ticket is kept",
+        "a slot is not given back",
+    ),
+)
 def test_threads_find_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     owner, attribute, good, bad, message = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, mutate(getattr(owner, attribute), good, bad))

@@ -21,6 +21,7 @@ from hw.tb.runner import Run
 from hw.tb.scoreboard import CheckError
 from hw.tb.structure import combinational_inputs, lut4_levels
 from pymodel.spec.cam import BlockCam, Tag
+from tests.everyday import everyday
 
 BENCH, ERRORS = "hw.tb.cam.bench", "hw.tb.cam.bench_errors"
 
@@ -47,19 +48,13 @@ def overrides(geometry: str) -> list[str]:
     return ["preset=TINY", *GEOMETRIES[geometry]]
 
 
-@pytest.mark.parametrize(
-    "geometry",
-    [
-        pytest.param(each, marks=[pytest.mark.nightly] if each in ("wide", "true", "isolated") else [])
-        for each in GEOMETRIES
-    ],
-)
+@pytest.mark.parametrize("geometry", everyday(GEOMETRIES, "tiny", "odd"))
 def test_bench(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
     run_bench(Cam(load_params(None, chosen)), "cam", BENCH, overrides=chosen)
 
 
-@pytest.mark.parametrize("geometry", ["tiny", pytest.param("odd", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("geometry", everyday(["tiny", "odd"], "tiny"))
 def test_bench_with_errors(run_bench: Callable[..., None], geometry: str) -> None:
     chosen = overrides(geometry)
     run_bench(Cam(load_params(None, chosen)), "cam", ERRORS, overrides=chosen)
@@ -213,18 +208,7 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
 """Name to what is mutated, what is right, what is wrong, a geometry, and a test that must find it."""
 
 
-NIGHTLY = (
-    "double error taken for a single one",
-    "single error in a frame hides the hit",
-    "frame with a double error hits",
-    "READ writes",
-    "sets are anybody's",
-)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] if name in NIGHTLY else []) for name in MUTANTS]
-)
+@pytest.mark.parametrize("name", everyday(MUTANTS, "a tag bit not compared", "UPDATE written a stage late"))
 def test_bench_finds_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     original, good, bad, geometry, finder = MUTANTS[name]
     mutant = mutate(original, good, bad)

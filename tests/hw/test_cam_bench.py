@@ -80,6 +80,7 @@ def test_block_rams_of_an_array(rows: int, width: int, blocks: int) -> None:
     assert ramb18(rows=rows, width=width) == blocks
 
 
+@pytest.mark.nightly
 def test_area_is_counted_and_set_beside_exact_cams(tmp_path: Path) -> None:
     small = area(TIGHT, build=tmp_path)
     assert small.entry_bits == TIGHT.frames * tag_bits(TIGHT)

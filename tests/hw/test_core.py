@@ -21,6 +21,7 @@ from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Fault, Happen, Submit
+from tests.everyday import everyday
 from tests.hw.corebench import OTHER, RING, Telling, kept, play, small
 
 BENCH = "hw.tb.core.bench"
@@ -304,13 +305,9 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
 
 EVERYDAY = (
     "generation not compared",
-    "second writer granted",
     "lookup forwarding missing",
     "quota off by one",
-    "told to who may not read",
     "told to who is lost",
-    "told twice",
-    "key of another block",
 )
 """The quickest to find, one of each kind; the others are found in nightly runs."""
 
@@ -321,9 +318,7 @@ def test_mutant_has_its_place(name: str) -> None:
     assert mutate(target, good, bad)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.nightly) for name in MUTANTS]
-)
+@pytest.mark.parametrize("name", everyday(MUTANTS, *EVERYDAY))
 def test_traffic_finds_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = MUTANTS[name]
     mutant = mutate(target, good, bad)

@@ -16,6 +16,7 @@ from hw.rtl.node.layouts import Kind, State, frame_layout
 from hw.tb.core.world import Script, World
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from tests.everyday import everyday
 from tests.hw.corebench import play, small
 from tests.hw.flips import Content, open_tables
 from tests.hw.simulate import Restart, simulate
@@ -26,7 +27,7 @@ QUIET = 200
 """Idle cycles in which every scrubber comes round."""
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", everyday(range(2), 0))
 def test_single_flips_change_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Random traffic is judged as the specification judges it, while every table loses bits here and there."""
     contents = open_tables(monkeypatch)
@@ -256,7 +257,10 @@ LOSSES: dict[str, Story] = {
 }
 
 
-@pytest.mark.parametrize("story", LOSSES)
+@pytest.mark.parametrize(
+    "story",
+    everyday(LOSSES, "a_sealed_block_is_lost", "a_block_is_lost_as_it_is_written", "all_victims_are_lost"),
+)
 def test_a_frame_whose_row_is_lost_is_quarantined(monkeypatch: pytest.MonkeyPatch, story: str) -> None:
     tell(monkeypatch, LOSSES[story])
 
@@ -271,7 +275,7 @@ async def ends(talk: Talk, command: c.Command, ring: RingId = RING) -> tuple[Sta
     return Status(said["status"]), Status(said["outcome"])
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", everyday(range(10), 0, 4, 8))
 def test_any_other_lost_word_stops_the_core(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     async def story(talk: Talk) -> None:
         handle = await talk.store(7)
@@ -311,7 +315,7 @@ MEETING: dict[str, Callable[[Talk], c.Command]] = {
 }
 
 
-@pytest.mark.parametrize("name", MEETING)
+@pytest.mark.parametrize("name", everyday(MEETING, "ALLOC", "LOOKUP of a run"))
 def test_the_command_that_meets_a_lost_word_is_not_answered_by_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """No idle cycle comes between: it is not the scrubber that finds the word."""
 

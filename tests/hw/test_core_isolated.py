@@ -21,6 +21,7 @@ from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.spec.check.independence import independent
 from pymodel.stimulus.tenants import Tenants
+from tests.everyday import everyday
 from tests.hw.corebench import OTHER, RING, Telling, isolated, kept, play
 
 BENCH = "hw.tb.core.bench"
@@ -155,9 +156,7 @@ LEAKS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
 """Name to where it is looked up, what it is, what is right and what is wrong; the stories find them all."""
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "evicted in public" else pytest.param(name, marks=pytest.mark.nightly) for name in LEAKS]
-)
+@pytest.mark.parametrize("name", everyday(LEAKS, "evicted in public"))
 def test_isolated_stories_find_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = LEAKS[name]
     monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))

@@ -14,6 +14,7 @@ from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from pymodel.spec import IllegalOperation, InvariantViolation
 from pymodel.stimulus.traffic import Fault, Happen
+from tests.everyday import everyday
 from tests.hw.corebench import OTHER, RING, Telling, afresh, bound, play, small
 
 FOREVER = 1 << 20
@@ -230,9 +231,7 @@ MUTANTS: dict[str, tuple[Callable[[], Any], Any, Callable[..., Any], str, str]] 
 EVERYDAY = ("lost ring reads", "timer starts a READ")
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.nightly) for name in MUTANTS]
-)
+@pytest.mark.parametrize("name", everyday(MUTANTS, *EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     finds, where, target, good, bad = MUTANTS[name]
     monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from hw.tb.slice.compiled import CompiledWorld
 from pymodel.spec import IllegalOperation, InvariantViolation, internal
 from pymodel.spec import blocks as spec_blocks
 from pymodel.spec.check.monitor import Monitor
+from tests.everyday import everyday
 from tests.hw.corebench import play, small
 from tests.hw.test_slice import LATE, SLOW
 
@@ -97,12 +98,7 @@ MUTANTS: dict[str, tuple[Any, Callable[..., Any], str, str]] = {
 EVERYDAY = "fence passes without its writes"
 
 
-def each(names: Iterable[str]) -> list[Any]:
-    """The names as parameters of a test, of which one is for every day."""
-    return [name if name == EVERYDAY else pytest.param(name, marks=pytest.mark.nightly) for name in names]
-
-
-@pytest.mark.parametrize("name", each(MUTANTS))
+@pytest.mark.parametrize("name", everyday(MUTANTS, EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = MUTANTS[name]
     monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))
@@ -130,7 +126,7 @@ SHARED = {
 """Bugs of the specification as well, so that it agrees with the core; and what the ledger says."""
 
 
-@pytest.mark.parametrize("name", each(SHARED))
+@pytest.mark.parametrize("name", everyday(SHARED, EVERYDAY))
 def test_ledger_finds_what_the_specification_has_wrong_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, target, good, bad = MUTANTS[name]
     monkeypatch.setattr(where, target.__name__, mutate(target, good, bad))

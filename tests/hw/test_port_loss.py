@@ -17,6 +17,7 @@ from hw.rtl.node.port import Port, loss, port, reader, watch
 from hw.tb.mutate import mutate
 from hw.tb.payload import Codec
 from hw.tb.scoreboard import CheckError
+from tests.everyday import everyday
 from tests.hw.simulate import Restart, simulate
 
 CYCLES = 2_500
@@ -302,7 +303,7 @@ MUTANTS: dict[str, tuple[Any, str, str]] = {
 EVERYDAY = ("silence is not noticed", "one ring is lost", "a WRITE that was begun is forgotten")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EVERYDAY else pytest.mark.nightly) for n in MUTANTS])
+@pytest.mark.parametrize("name", everyday(MUTANTS, *EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, good, bad = MUTANTS[name]
     mutant = mutate(target, good, bad)

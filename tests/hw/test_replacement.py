@@ -174,7 +174,12 @@ async def _mix(machine: Machine, rng: random.Random, steps: int) -> Counter[str]
 
 
 @pytest.mark.parametrize(
-    ("pools", "scan_frames", "victims"), [((8,), 4, 3), ((5, 9), 4, 2), ((16,), 1, 1), ((7, 3, 8), 8, 16)]
+    ("pools", "scan_frames", "victims"),
+    [
+        ((8,), 4, 3),
+        ((7, 3, 8), 8, 16),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in [((5, 9), 4, 2), ((16,), 1, 1)]),
+    ],
 )
 def test_every_choice_is_the_specifications(pools: tuple[int, ...], scan_frames: int, victims: int) -> None:
     params = small(pools, scan_frames=scan_frames, victims=victims)

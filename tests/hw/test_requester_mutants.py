@@ -17,6 +17,7 @@ from hw.rtl.gpu.sender import Sender
 from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from tests.everyday import everyday
 from tests.hw import requester_world
 from tests.hw.requester_commands import Commands
 from tests.hw.requester_world import World
@@ -218,17 +219,12 @@ MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
 EVERYDAY = (
     "a completion does not wait for its data",
     "a loss is not told",
-    "a stale tag is accepted",
     "an error of memory is forgotten",
-    "data that has no room ends OK",
-    "a WRITE that stopped has done nothing",
 )
 """The quickest to find, one of each kind; the others are found in nightly runs."""
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.nightly) for name in MUTANTS]
-)
+@pytest.mark.parametrize("name", everyday(MUTANTS, *EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, good, bad, run = MUTANTS[name]
     for module in (requester, requester_world, rings, contexts):

@@ -12,6 +12,7 @@ from hw.rtl.gpu import placer
 from hw.rtl.gpu.placer import Placer
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from tests.everyday import everyday
 from tests.hw.agents import Memory, ReadSide, Sink, Source, WriteSide, expect, run
 from tests.hw.requesterbench import CONTEXTS, HBM, HOST, LISTS, SEGMENT, Data, WithWalker, params
 from tests.hw.simulate import Restart, simulate
@@ -335,7 +336,17 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+EVERYDAY = (
+    "the page of another READ",
+    "a short segment is whole",
+    "bytes behind the room are written",
+    "an error of memory is swallowed",
+    "what is mute is written",
+)
+"""The gravest; the others are found in nightly runs."""
+
+
+@pytest.mark.parametrize("name", everyday(MUTANTS, *EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "Placer", mutate(placer.Placer, *MUTANTS[name]))
     with pytest.raises(CheckError):

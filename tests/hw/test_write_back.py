@@ -18,6 +18,7 @@ from hw.rtl.gpu.write_back.slots import Slots
 from hw.rtl.gpu.write_back.write_back import WriteBack
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
+from tests.everyday import everyday
 from tests.hw import write_back_bench
 from tests.hw.agents import expect
 from tests.hw.write_back_bench import RINGS, Bench, Task
@@ -331,7 +332,7 @@ EVERYDAY = "a source is released with its WRITE"
 """The gravest; the others are found in nightly runs."""
 
 
-@pytest.mark.parametrize("name", [name if name == EVERYDAY else pytest.param(name, marks=NIGHTLY) for name in MUTANTS])
+@pytest.mark.parametrize("name", everyday(MUTANTS, EVERYDAY))
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, good, bad, story = MUTANTS[name]
     for module in (write_back, write_back_bench):
