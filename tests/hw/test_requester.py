@@ -330,6 +330,55 @@ def test_a_restart_of_the_node_ends_what_is_under_way(beat_bytes: int, rate: flo
     play_restarting(seed, beat_bytes, rate=rate)
 
 
+AT_ONCE = 200
+"""Cycles in which what is submitted while the node is away has to end: that it is fetched, and told."""
+
+
+def away(world: World) -> Software:
+    """The node restarts amid traffic, and stays away; what is submitted then ends, and what comes later works."""
+    for number in range(2):
+        yield from world.enable(number, log2_entries=3)
+    for _ in range(3):
+        for number in (0, 1, 0, 1):
+            world.put(number)
+            yield from world.ring_doorbell(number)
+        yield from world.sleep(world.random.randint(0, 100))
+        world.restarted, world.restart = True, 1_000_000
+        for number in world.rings:
+            yield from world.settle(number)
+        while not (yield from world.read("LINK_STATUS")):
+            yield from world.sleep(1)
+        for number in (0, 1, 0, 1):
+            submission = world.put(number)
+            yield from world.ring_doorbell(number)
+            asked = world.cycle
+            yield from world.settle(number)
+            if world.cycle > asked + AT_ONCE:
+                raise CheckError(f"{submission.fields} has ended after {world.cycle - asked} cycles")
+            if any(each is submission for each in world.node.names.values()):
+                raise CheckError(f"{submission.fields} goes to a node that is away")
+        world.restart = 1
+        yield from world.sleep(3)
+        world.restarted = False
+        if (yield from world.read("LINK_STATUS")):
+            raise CheckError("the node is away, and its link is not reset")
+        for number in (0, 1, 0, 1):
+            world.put(number)
+            yield from world.ring_doorbell(number)
+        for number in world.rings:
+            yield from world.settle(number)
+
+
+def play_away(seed: int) -> World:
+    world = World(64, seed)
+    return world.play(away(world))
+
+
+def test_what_is_submitted_while_the_node_is_away_ends_at_once(seed: int) -> None:
+    print(f"seed {seed}")
+    play_away(seed)
+
+
 def whole(world: World) -> Software:
     """READs of which the node has sent all, as it restarts; some wait for memory alone, and end as answered."""
     yield from world.enable(0, log2_entries=3)

@@ -14,6 +14,7 @@ from hw.rtl.gpu.placer import Placer
 from hw.rtl.gpu.requester import Requester
 from hw.rtl.gpu.ring import Ring
 from hw.rtl.gpu.sender import Sender
+from hw.rtl.gpu.starter import Starter
 from hw.rtl.gpu.waits import Waits
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -24,6 +25,7 @@ from tests.hw.requester_world import World
 from tests.hw.test_requester import (
     play,
     play_again,
+    play_away,
     play_bereaving,
     play_losing,
     play_restarting,
@@ -33,6 +35,13 @@ from tests.hw.test_requester import (
 )
 
 MUTANTS: dict[str, tuple[type, str, str, Callable[[int], World]]] = {
+    "what comes while the node is away waits for it": (
+        Requester,
+        "cutoff.cutting & ~cutoff.away",
+        "cutoff.cutting",
+        play_away,
+    ),
+    "what comes while the node is away is sent": (Starter, "self.away & ~judged.refused", "0", play_away),
     "a completion does not wait for its data": (
         Waits,
         "(ended | ~streamed) & (bursts == 0)",

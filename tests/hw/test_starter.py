@@ -55,7 +55,9 @@ def run(seed: int, build: Callable[[Params], Starter] = Starter, *, cycles: int 
                 ctx.set(source.valid, offers[i] is not None)
             spare = rng.random() < 0.6
             free, urgent, crowded = spare or rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.3
-            for name, value in (("free", free), ("spare", spare), ("urgent", urgent), ("crowded", crowded)):
+            away = rng.random() < 0.2
+            given = {"free": free, "spare": spare, "urgent": urgent, "crowded": crowded, "away": away}
+            for name, value in given.items():
                 ctx.set(getattr(dut, name), value)
             ctx.set(dut.next_tag, number & 3)
             ready = [rng.random() < 0.5 for _ in outputs]
@@ -73,14 +75,14 @@ def run(seed: int, build: Callable[[Params], Starter] = Starter, *, cycles: int 
                 opcode, task = offers[begins], offers[begins] in TASKS
                 if ctx.get(dut.allocated.owner) != (ENGINES[begins - 1] if begins else Owner.SOFTWARE):
                     raise CheckError(f"the command of another begins than of {begins}")
-                refused = task and crowded
+                refusal = Status.UNAVAILABLE if away else Status.NO_SPACE if task and crowded else None
                 status = ctx.get(dut.allocated.refusal) if ctx.get(dut.allocated.refused) else None
-                if status != (Status.NO_SPACE if refused else None) or ctx.get(dut.allocated.task) != task:
-                    raise CheckError(f"{opcode} is refused {status}, with crowded {crowded}")
-                if ctx.get(dut.issued_valid) == task:
+                if status != refusal or ctx.get(dut.allocated.task) != task:
+                    raise CheckError(f"{opcode} is refused {status}, expected {refusal}")
+                if ctx.get(dut.issued_valid) != (not task and not away):
                     raise CheckError(f"{opcode} is issued, or not")
                 tag = ctx.get(sources[begins].payload.descriptor.tag)
-                if not refused:
+                if refusal is None:
                     held[1 + TASKS[EngineOpcode(opcode)] if task else 0] = tag
                 if begins:
                     last = begins
@@ -101,6 +103,7 @@ MUTANTS = {
     "what is urgent waits": ("self.urgent | ~last", "~last"),
     "one engine comes first": ("self.urgent | ~last", "self.urgent"),
     "tasks take all contexts": ("is_task & self.crowded & ~judged.refused", "0"),
+    "what comes while the node is away begins": ("self.away & ~judged.refused", "0"),
     "a task is sent to the node": ("~allocated.refused & ~is_task)", "~allocated.refused)"),
 }
 

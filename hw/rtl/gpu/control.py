@@ -36,6 +36,8 @@ class RequesterControl(wiring.Component):
         CONSUMED of each ring, if there are prefetches.
     states, event_state : In, an array of `RING_STATE`, and one
         What it reads of each.
+    away : In(1)
+        The node cannot be reached.
     counts : In, `counts_layout()`
         What happens in this cycle.
 
@@ -67,6 +69,7 @@ class RequesterControl(wiring.Component):
                 "event_ring": Out(RING_SETTINGS),
                 "states": In(data.ArrayLayout(RING_STATE, rings)),
                 "event_state": In(RING_STATE),
+                "away": In(1),
                 "counts": In(counts_layout()),
             }
             | ({"consumed": Out(data.ArrayLayout(ITEM_BITS, rings))} if params.requester.prefetches else {})
@@ -112,6 +115,7 @@ class RequesterControl(wiring.Component):
             hardware.event_status.active.eq(self.event_state.active),
             hardware.event_status.failed.eq(self.event_state.failed),
             hardware.event_head.head.eq(self.event_state.head),
+            hardware.link_status.away.eq(self.away),
         ]
         for name in ("fetched", "refused", "dropped"):
             m.d.comb += getattr(hardware, f"count_{name}").count.increment.eq(self.counts[name])

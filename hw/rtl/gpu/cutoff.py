@@ -37,9 +37,13 @@ class Cutoff(wiring.Component):
     ended : In(1)
         The `Placer` has taken the last flit of a READ.
     cutting : Out(1)
-        What commands send goes nowhere, nothing is fetched, no data is written any more, and all READs are known.
+        What commands send goes nowhere, no data is written any more, and all READs are known. Nothing is fetched,
+        unless the node is `away`.
     abandon : Out(1)
         Commands without an answer may end.
+    away : Out(1)
+        All that was under way has ended, and both ends of the link are still reset: no command begins (the breaker is
+        open).
     idle : In(1)
         No command is in hand or under way.
 
@@ -49,7 +53,7 @@ class Cutoff(wiring.Component):
 
     Ordering and stalls
     -------------------
-    In order. `cutting` begins in the cycle of `restarting`, and ends after it when all is `idle`.
+    In order. `cutting` begins in the cycle of `restarting`, and ends after it when all was `idle` once.
 
     Reset and errors
     ----------------
@@ -77,6 +81,7 @@ class Cutoff(wiring.Component):
                 "ended": In(1),
                 "cutting": Out(1),
                 "abandon": Out(1),
+                "away": Out(1),
                 "idle": In(1),
             }
         )
@@ -129,7 +134,12 @@ class Cutoff(wiring.Component):
 
             with m.State("ABANDON"):
                 m.d.comb += self.abandon.eq(1)
-                with m.If(self.idle & ~self.restarting):
+                with m.If(self.idle):
+                    m.next = "AWAY"
+
+            with m.State("AWAY"):
+                m.d.comb += self.away.eq(self.restarting)
+                with m.If(~self.restarting):
                     m.d.sync += under_way.eq(0)
                     m.next = "PASS"
         return m

@@ -34,6 +34,8 @@ class Starter(wiring.Component):
         Commands of engines.
     urgent : In(1)
         Those of write-back come before those of prefetch.
+    away : In(1)
+        The node cannot be reached: nothing begins.
     free, spare, crowded, next_tag, allocate, allocated : as of `Contexts`
     sends : Out, stream of `send_layout()`
         Commands for the node.
@@ -53,8 +55,9 @@ class Starter(wiring.Component):
 
     Reset and errors
     ----------------
-    Reset forgets the command in hand. What can be seen to be wrong ends at once (`check`), and so does, NO_SPACE, a
-    task that would leave fewer than two contexts to commands: those that engines need to end any.
+    Reset forgets the command in hand. What can be seen to be wrong ends at once (`check`); and so does, UNAVAILABLE,
+    what comes while the node is `away`, and, NO_SPACE, a task that would leave fewer than two contexts to commands:
+    those that engines need to end any.
 
     Invariants
     ----------
@@ -74,6 +77,7 @@ class Starter(wiring.Component):
                 "software": In(stream.Signature(start_layout(params))),
                 "own": In(stream.Signature(start_layout(params))).array(engines),
                 "urgent": In(1),
+                "away": In(1),
                 "free": In(1),
                 "spare": In(1),
                 "crowded": In(1),
@@ -111,6 +115,8 @@ class Starter(wiring.Component):
             ]
             with m.If(is_task & self.crowded & ~judged.refused):
                 m.d.comb += [allocated.refused.eq(1), allocated.refusal.eq(Status.NO_SPACE)]
+        with m.If(self.away & ~judged.refused):
+            m.d.comb += [allocated.refused.eq(1), allocated.refusal.eq(Status.UNAVAILABLE)]
 
         outputs = [sends, *self.tasks]
         m.d.comb += free.eq(Cat(~out.valid | out.ready for out in outputs).all())
