@@ -42,7 +42,7 @@ async def hard_times(b: Bench, cycles: int) -> None:
         if what < 2:
             await b.reset(what)
         elif what == 2:
-            b.seats[1].hold = random.randint(1, 40)
+            b.seats[1].hold = random.choice((1, random.randint(1, 40)))
         await b.step()
     for seat in b.seats:
         seat.wire.trouble, seat.user.sends, seat.user.takes = QUIET, 0, 1
@@ -126,6 +126,50 @@ def test_a_link_that_is_cut_is_given_up_and_comes_back(which: int) -> None:
         assert all(seat.user.received > count for seat, count in zip(b.seats, received, strict=True))
 
     run(bench, params=params, seed=0)
+
+
+def test_a_port_that_is_held_for_a_cycle_takes_nothing_of_before() -> None:
+    """Not the flit either that comes in that cycle; and within three round trips flits come again."""
+    params = link_params(latency=8)
+    room: Buffers = {Channel.DATA: params.link_round_trip + 8}
+
+    async def bench(b: Bench) -> None:
+        port = b.seats[1]
+        for _ in range(3):
+            await b.until(lambda: b.up, 200)
+            await b.step(2 * params.link_round_trip)
+            received = port.user.received
+            await b.step(10)
+            assert port.user.received == received + 10
+            port.hold = 1
+            await b.step(2)
+            assert not port.user.received and not b.up
+            most = 3 * params.link_round_trip
+            await b.until(lambda: b.up and all(seat.user.received for seat in b.seats), most)
+
+    run(bench, params=params, seed=0, buffers=(room, room))
+
+
+def test_a_lost_word_costs_a_round_trip() -> None:
+    """What was sent in it is sent again, once, and the link stays up."""
+    params = link_params(latency=8, tries=2)
+    room: Buffers = {Channel.DATA: params.link_round_trip + 8}
+
+    async def bench(b: Bench) -> None:
+        here, there = b.seats
+        await b.until(lambda: b.up, 200)
+        await b.step(3 * params.link_round_trip)
+        for _ in range(3):
+            received = there.user.received
+            here.wire.trouble = Trouble(cut=True)
+            await b.step()
+            here.wire.trouble = QUIET
+            cycles = 4 * params.link_round_trip
+            await b.step(cycles)
+            assert there.user.received - received >= cycles - params.link_round_trip
+        assert not any(seat.failed for seat in b.seats)
+
+    run(bench, params=params, seed=0, buffers=(room, room))
 
 
 def test_a_link_that_is_idle_stays_up() -> None:
@@ -220,7 +264,6 @@ MUTANTS = {
         "self.flow.carries",
     ),
     "a flit is taken twice": (acceptance, "Acceptance", "(ahead == 0)", "((ahead == 0) | (ahead[-1]))"),
-    "what was sent is forgotten": (replay, "Replay", "kept.eq(first)", "kept.eq(position)"),
     "sent again from the wrong flit": (replay, "Replay", "Mux(rewind, first,", "Mux(rewind, first + 1,"),
     "sent again for ever": (replay, "Replay", "(self.answer.turn == turn)", "1"),
     "nothing is sent again": (replay, "Replay", "Mux(rewind, first,", "Mux(self.again, first,"),
@@ -237,6 +280,12 @@ MUTANTS = {
         "LinkEnd",
         "map(renew, (replay, acceptance, credits))",
         "renew(replay), renew(acceptance), credits",
+    ),
+    "a flit of before, behind a hold": (
+        link_end,
+        "LinkEnd",
+        "acceptance.take & ~self.hold",
+        "acceptance.take",
     ),
     "flits of before": (
         link_end,
@@ -270,7 +319,11 @@ def build_mutant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what goes wrong, or, if nothing does, by what it costs."""
     build_mutant(monkeypatch, name)
     with pytest.raises((AssertionError, KeyError)):
+        test_a_lost_word_costs_a_round_trip()
+        test_a_port_that_is_held_for_a_cycle_takes_nothing_of_before()
+        test_a_link_that_is_cut_is_given_up_and_comes_back(2)
         for seed in range(6):
             check(seed=seed, cycles=2_000)

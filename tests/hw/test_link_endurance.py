@@ -1,10 +1,15 @@
 """Links with replay, compiled: millions of cycles, wires of up to two thousand."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from hw.rtl.fabric import link_end, replay
+from hw.rtl.fabric import link_end
+from hw.rtl.fabric.acceptance import Acceptance
+from hw.rtl.fabric.join import Join
+from hw.rtl.fabric.link_end import LinkEnd
+from hw.tb.link import endurance
 from hw.tb.link.endurance import Course, Program, program
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
@@ -12,6 +17,10 @@ from tests.hw.linkbench import link_params
 
 LONG, SHORT, WIDE = 2_000, 20, 3
 """Latencies, and the pieces of a word on the short wire."""
+
+BAD: dict[str, Any] = {"flip": 0.01, "lose": 0.01, "spell": 0.001, "length": 60}
+AWAY = {"cut_every": 9_000, "cut_cycles": 6_000, "reset_every": 2_000}
+"""All that can happen."""
 
 pytestmark = pytest.mark.nightly
 
@@ -58,16 +67,25 @@ def test_ends_come_and_go_for_long(long: Program, seed: int) -> None:
 def test_everything_at_once(short: Program, latency: int, seed: int) -> None:
     """Any wire that is no longer than the link is made for, with all that can happen."""
     print(f"seed {seed}")
-    bad = {"flip": 0.01, "lose": 0.01, "spell": 0.001, "length": 60}
-    away = {"cut_every": 9_000, "cut_cycles": 6_000, "reset_every": 2_000}
-    found = short.run(Course(cycles=1_000_000, latency=latency, moody=True, **bad, **away), seed=seed)
+    found = short.run(Course(cycles=1_000_000, latency=latency, moody=True, **BAD, **AWAY), seed=seed)
     assert found.flits > 20_000 and found.ups > 50 and found.failed > 5
 
 
-def test_a_mutant_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That one end of many times begins with flits of before."""
-    mutant = mutate(replay.Replay, "kept.eq(first)", "kept.eq(Mux(rewind, first, position))")
-    monkeypatch.setattr(link_end, "Replay", mutant)
-    with program(link_params(latency=SHORT), credits=12) as made, pytest.raises(CheckError):
-        for seed in range(4):
-            made.run(Course(cycles=200_000, latency=SHORT, flip=0.02, lose=0.02, moody=True), seed=seed)
+MUTANTS = {
+    "a flit behind a lost one is taken": (Acceptance, "self.flow.carries & (ahead == 0)", "self.flow.carries"),
+    "no silence": (Join, "(quiet == 0) &", ""),
+    "a flit of before, behind a hold": (LinkEnd, "acceptance.take & ~self.hold", "acceptance.take"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the seed: each is rare, and takes 50,000 cycles on average at the most."""
+    target, good, bad = MUTANTS[name]
+    holder = endurance if target is LinkEnd else link_end
+    monkeypatch.setattr(holder, target.__name__, mutate(target, good, bad))
+    course = Course(cycles=2_000_000, latency=SHORT, moody=True, **BAD, **(AWAY | {"reset_every": 500}))
+    with program(link_params(latency=SHORT, flit_cycles=WIDE), credits=12) as made:
+        for seed in range(8):
+            with pytest.raises(CheckError):
+                made.run(course, seed=seed)

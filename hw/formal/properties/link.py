@@ -1,5 +1,6 @@
 """Links with replay: both ends begin anew together, every flit comes once and in order, and no credit is lost."""
 
+from dataclasses import replace as changed
 from typing import Any
 from unittest.mock import patch
 
@@ -11,7 +12,7 @@ from amaranth.lib.wiring import In
 from hw.formal.internals import open_up
 from hw.formal.property import Pdr, Property
 from hw.params import TINY
-from hw.rtl.fabric import Channel, acceptance, credits, join, replay
+from hw.rtl.fabric import Channel, acceptance, credits, join, link_end, replay
 from hw.rtl.fabric.words import Buffers, Phase
 
 LATENCY = 2
@@ -97,6 +98,48 @@ class LinkJoin(wiring.Component):
             m.d.comb += Assert(
                 ~(picked_hears_picked[i] & picked_hears_other[1 - i]), "one hears another than it is heard by"
             )
+        return m
+
+
+class LinkHeld(wiring.Component):
+    """In the cycle after one of `hold`, however short, an end is down and its lanes say nothing.
+
+    Interface
+    ---------
+    incoming, send_valid, returned, hold : In
+        Anything, at any time.
+    """
+
+    def __init__(self) -> None:
+        params = changed(TINY, link=changed(TINY.link, replay=True))
+        self._end = link_end.LinkEnd(params, sent=BUFFERS, received=BUFFERS)
+        super().__init__(
+            {
+                "incoming": In(self._end.incoming.signature.flip()),
+                "send_valid": In(1),
+                "returned": In(1),
+                "hold": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m, end = Module(), self._end
+        m.submodules.end = end
+        wiring.connect(m, wiring.flipped(self.incoming), end.incoming)
+        held, was_up = Signal(), Signal()
+        channel = Channel.REQUEST.value
+        m.d.comb += [
+            end.send.valid.eq(self.send_valid),
+            end.receive.credits[channel].eq(self.returned),
+            end.hold.eq(self.hold),
+        ]
+        m.d.sync += [held.eq(self.hold), was_up.eq(end.up)]
+        m.d.comb += [
+            Assert(~held | ~end.receive.valid, "a flit of before"),
+            Assert(~held | ~end.send.credits.any(), "a credit of before"),
+            Assert(~held | ~(end.up | end.lost), "not down"),
+            Cover(held & was_up),
+        ]
         return m
 
 
@@ -247,6 +290,13 @@ PROPERTIES = (
         design=LinkJoin,
         method=Pdr(),
         cover=30,
+    ),
+    Property(
+        name="link.held",
+        shows="a hold of one cycle is enough: behind it an end is down, and no flit or credit of before comes",
+        design=LinkHeld,
+        method=Pdr(),
+        cover=40,
     ),
     Property(
         name="link.order",

@@ -35,7 +35,8 @@ class LinkEnd(wiring.Component):
     outgoing, incoming : Out, In, `wire(bits)`
         The other end: the `incoming` of one is the `outgoing` of the other, at most `link.latency` cycles later.
     hold : In(1)
-        Who uses the link is being reset, and the link is down.
+        Who uses the link is being reset, and the link is down. A cycle is enough: from the next one on nothing comes of
+        what was before.
     up : Out(1)
         The link is up here.
     lost : Out(1)
@@ -63,8 +64,8 @@ class LinkEnd(wiring.Component):
     Invariants
     ----------
     Part of 10: of the flits sent between two resets the first so many come out, each once, in order and unaltered
-    (`link.order`, `link.join`), and no credit is lost or made (`link.credits`), as long as no altered word has the
-    right CRC.
+    (`link.order`, `link.join`, `link.held`), and no credit is lost or made (`link.credits`), as long as no altered word
+    has the right CRC.
 
     Counters
     --------
@@ -144,5 +145,5 @@ class LinkEnd(wiring.Component):
             self.lost.eq(join.lost),
             self.failed.eq(patience.give_up & ~self.hold),
         ]
-        m.d.sync += [self.receive.valid.eq(acceptance.take), self.receive.flit.eq(said.flit)]
+        m.d.sync += [self.receive.valid.eq(acceptance.take & ~self.hold), self.receive.flit.eq(said.flit)]
         return m

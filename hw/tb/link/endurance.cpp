@@ -290,7 +290,7 @@ int main(int, char** argv) {
         if (reset_every && random.below(reset_every) == 0) {
             const unsigned i = unsigned(random.below(2));
             if (random.below(2)) ends[i]->rst = 1;
-            else if (i == 1) users[1]->hold(1 + unsigned(random.below(40)));
+            else if (i == 1) users[1]->hold(random.below(2) ? 1 : 1 + unsigned(random.below(40)));
         }
         if (cut_every && random.below(cut_every) == 0) {
             const std::uint64_t which = 1 + random.below(3);
