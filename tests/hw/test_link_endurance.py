@@ -80,7 +80,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the seed: each is rare, and takes 50,000 cycles on average at the most."""
+    """Whatever the seed: each is rare, and takes 100,000 cycles on average at the most."""
     target, good, bad = MUTANTS[name]
     holder = endurance if target is LinkEnd else link_end
     monkeypatch.setattr(holder, target.__name__, mutate(target, good, bad))

@@ -40,6 +40,8 @@ class Task:
 
     - `source`: its bytes; `before`: those that its block has. `begun`: commands that were started for it, with their
       status, None while under way. `segments`: appended. `waits`: of a FLUSH, the tasks before it. `status`: told.
+    - Of a PUT of a session that is halted, `accepted`: it was there before, and its fence was reached; `late`: it came
+      behind that; `left`: it may end STALE because of it.
     """
 
     ring: int
@@ -51,6 +53,9 @@ class Task:
     begun: list[tuple[Opcode, Status | None]] = field(default_factory=list)
     segments: int = 0
     waits: list["Task"] = field(default_factory=list)
+    accepted: bool = False
+    late: bool = False
+    left: bool = False
     status: Status | None = None
     answered: bool = False
     released: bool = False
@@ -97,7 +102,8 @@ class Bench:
         self.stopped = False
         self.late = 0  # commands since the link was cut off
         self.cutting = False
-        self.halted: int | None = None
+        self.halted: tuple[int, int] | None = None  # a ring, and a session of it
+        self.halting: tuple[int, int] | None = None  # the same, as the buffer sees it
         self.wrote: defaultdict[int, int] = defaultdict(int)
         self.counted: defaultdict[str, int] = defaultdict(int)
         self.drained = False
@@ -172,6 +178,7 @@ class Bench:
         fields["tag"] = rng.getrandbits(16)
         self.progress = self.cycle
         task = Task(ring, context, fields, source, before, handle=fields.get("subject", 0))
+        task.late = task.left = self._leaves(task)
         self.tasks.append(task)
         self.by_context[context] = task
         word = int.from_bytes(records.DESCRIPTOR.pack(**fields), "little")
@@ -236,12 +243,29 @@ class Bench:
         got = start["descriptor"]
         for task in self.tasks:
             if task.put and not task.begun and not task.answered and task.fields["tag"] == got["tag"]:
-                if task.flag(records.FENCED):
-                    behind = (self.fences[task.ring] - task.fields["results"]) & 0xFFFF_FFFF
-                    expect(behind < 1 << 31, "a PUT before its fence is reached")
-                expect(not (self.drained and task.fields["slot"] == self.halted), "a PUT of a session that is drained")
+                expect(self._reached(task), "a PUT before its fence is reached")
+                expect(not (self._leaves(task) and task.late), "a PUT that came behind the halt of its session")
+                expect(not (self.drained and self._leaves(task)), "a PUT of a session that is drained")
                 return task
         raise AssertionError(f"a command of no PUT: {got}")
+
+    def _reached(self, task: Task) -> bool:
+        """Whether the producer has come as far as a PUT waits for."""
+        behind = (self.fences[task.ring] - task.fields["results"]) & 0xFFFF_FFFF
+        return not task.flag(records.FENCED) or behind < 1 << 31
+
+    def _leaves(self, task: Task) -> bool:
+        """Whether a PUT is of the session that is halted."""
+        return task.put and (task.ring, task.fields["slot"]) == self.halting
+
+    def _halt(self) -> None:
+        """What the halt of a session means for the PUTs that there are: those in its source may be late, or not."""
+        self.halting = self.halted
+        waiting = {item["context"] for item in self.source.queue}
+        for task in self.by_context.values():
+            task.late = False
+            task.left |= self._leaves(task)
+            task.accepted = self._leaves(task) and self._reached(task) and task.context not in waiting
 
     def _next(self, task: Task) -> Opcode | None:
         """The command that has to follow."""
@@ -275,9 +299,13 @@ class Bench:
     def _judge(self, task: Task, status: Status, outcome: dict[str, Any], *, alive: bool) -> None:
         first = next((each for _, each in task.begun if each not in (Status.OK, Status.GRANTED)), None)
         missing = self._next(task)
-        if missing is not None:
+        left = status is Status.STALE and not task.begun and task.left
+        if missing is not None and not left:
             expect(not alive, f"ends {status.name} without {missing.name}: {task.begun}")
         want = first or (Status.OK if missing is None else Status.UNAVAILABLE)
+        if left:
+            expect(not task.accepted, "a PUT that was accepted is dropped")
+            want = Status.STALE
         expect(status is want, f"ends {status.name} behind {task.begun}, expected {want.name}")
         expect(outcome["count"] == task.segments, f"{outcome['count']} segments, expected {task.segments}")
         named, so_far = status in (Status.OK, Status.EXISTS), status is Status.OK and task.flag(records.OPEN)
@@ -372,9 +400,11 @@ class Bench:
             ctx.set(dut.seen.fences[ring], self.fences[ring])
         ctx.set(dut.running, sum(runs << ring for ring, runs in enumerate(self.running)))
         ctx.set(dut.cutting, self.cutting)
-        halt = self.halted or 0
+        if self.halted != self.halting:
+            self._halt()
+        ring, halt = self.halted or (0, 0)
         session = {"generation": halt & (1 << 48) - 1, "slot": halt >> 48}
-        ctx.set(dut.sessions.halt, {"valid": self.halted is not None, "session": session})
+        ctx.set(dut.sessions.halt, {"valid": self.halted is not None, "ring": ring, "session": session})
         for agent in self.agents:
             agent.drive(ctx)
 
@@ -382,9 +412,9 @@ class Bench:
         dut = self.dut
         self.drained = self.halted is not None and bool(ctx.get(dut.sessions.drained))
         if self.drained:
-            left = [each for each in self.tasks if each.put and each.begun and not each.answered]
-            mine = [each for each in left if each.fields["slot"] == self.halted]
-            expect(not mine, f"drained, and {len(mine)} PUTs are under way")
+            left = [each for each in self.tasks if self._leaves(each) and not each.answered]
+            mine = [each for each in left if each.begun or each.accepted]
+            expect(not mine, f"drained, and {len(mine)} PUTs that were accepted are under way")
         if ctx.get(dut.sessions.wrote.valid):
             wrote = dut.sessions.wrote.payload
             session = ctx.get(wrote.session.generation) | ctx.get(wrote.session.slot) << 48
@@ -413,7 +443,8 @@ class Bench:
         expect(all(each.answered for each in self.tasks), "a task without an answer")
         expect(not any(self.wrote.values()), f"segments that were not told, or never written: {dict(self.wrote)}")
         puts = [each for each in self.tasks if each.put]
-        few = self.counted["taken"] < len(puts) and not self.stopped
+        untaken = sum(each.left and each.status is Status.STALE for each in puts)
+        few = self.counted["taken"] < len(puts) - untaken and not self.stopped
         expect(
             not few and self.counted["taken"] <= len(puts), f"{self.counted['taken']} PUTs are counted of {len(puts)}"
         )

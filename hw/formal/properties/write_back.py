@@ -46,7 +46,7 @@ class SlotOfBlock(wiring.Component):
     ---------
     picked : In
         Which slot is followed.
-    take, new, over, passed, started, answered, ended, summed, released, context : In
+    take, new, over, passed, stale, started, answered, ended, summed, released, context : In
         Of the unit.
     """
 
@@ -94,7 +94,7 @@ class SlotOfBlock(wiring.Component):
                     m.d.sync += story.granted.eq(self.ended.status == Status.GRANTED)
                 elif kind != "abort":
                     m.d.sync += story.failed.eq(self.ended.status != Status.OK)
-        with m.If((passed & self.passed.dead) | (started & self.started.dead)):
+        with m.If((passed & (self.passed.dead | self.stale)) | (started & self.started.dead)):
             m.d.sync += story.dead.eq(1)
         with m.If(sums):
             m.d.sync += story.summed.eq(1)

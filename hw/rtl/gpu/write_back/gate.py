@@ -6,11 +6,15 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import Params
 from hw.rtl.gpu.layouts import FENCE_BITS, task_layout
+from hw.rtl.gpu.write_back.halts import halted, reached
 from hw.rtl.gpu.write_back.layouts import Phase, halt_layout, phases_layout, slot_bits, step_layout
 
 
 class Gate(wiring.Component):
-    """Looks at one slot after the other, and lets a PUT begin when its fence is reached and its session not halted.
+    """Looks at one slot after the other, and lets a PUT begin when its fence is reached.
+
+    While a session is halted, each of its PUTs that waits leaves its slot at once: what was accepted before begins,
+    and what came later, or whose fence is not reached, ends STALE.
 
     Parameters
     ----------
@@ -28,11 +32,11 @@ class Gate(wiring.Component):
     running : In, a bit a ring
     cutting : In(1)
         What waits ends at once, as what is of a ring that does not run.
-    halt : In, `halt_layout(params)`
-        No PUT of this session begins.
-    drained : Out(1)
-        As long as `halt` is valid: none of the session is under way.
-    passed : Out, `step_layout(params)`
+    halt, drained : In and Out, as of `hook`
+    early, late : In(1)
+        As of `Admission`.
+    take, next : In
+    passed, stale : Out
         As of `Slots`.
 
     Latency and throughput
@@ -49,7 +53,7 @@ class Gate(wiring.Component):
 
     Invariants
     ----------
-    Part of 9: none begins while its session is halted.
+    Part of 9: all that was accepted is drained, and nothing begins behind that.
 
     Counters
     --------
@@ -69,36 +73,39 @@ class Gate(wiring.Component):
                 "cutting": In(1),
                 "halt": In(halt_layout(params)),
                 "drained": Out(1),
+                "early": In(1),
+                "late": In(1),
+                "take": In(1),
+                "next": In(slot_bits(params)),
                 "passed": Out(step_layout(params)),
+                "stale": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         slots = self._params.requester.slots
-        descriptor, ring = self.row.descriptor, self.row.ring
-        phase = Signal(Phase)
-        ahead = Signal(FENCE_BITS)  # how far the fence is beyond what the PUT waits for
-        dead, reached, halted, under_way = Signal(), Signal(), Signal(), Signal()
-        clean = Signal(range(slots + 1))  # slots in a row that have nothing under way of the session that is halted
+        phase, late = Signal(Phase), Signal(slots)
+        dead, may, leaves, too_late = Signal(), Signal(), Signal(), Signal()
+        clean = Signal(range(slots + 1))  # slots in a row that have nothing of the session that is halted
         m.d.comb += [
             phase.eq(self.phases[self.turn]),
-            ahead.eq(self.fences[ring] - descriptor.results),
-            dead.eq(self.cutting | ~(self.running >> ring)[0]),
-            reached.eq(~descriptor.flags.engine.put.fenced | ~ahead[-1]),
-            halted.eq(
-                self.halt.valid
-                & (self.halt.session == descriptor.slot.id)
-                & (self.halt.slice == descriptor.slice[: self._params.node.slice_bits])
-            ),
-            under_way.eq(halted & (phase != Phase.FREE) & (phase != Phase.WAIT) & (phase != Phase.FLUSH)),
-            self.passed.valid.eq((phase == Phase.WAIT) & (dead | (reached & ~halted))),
+            dead.eq(self.cutting | ~(self.running >> self.row.ring)[0]),
+            may.eq(reached(self.fences, self.row)),
+            leaves.eq(halted(self.halt, self.row)),
+            too_late.eq((late >> self.turn)[0]),
+            self.passed.valid.eq((phase == Phase.WAIT) & (dead | may | leaves)),
             self.passed.slot.eq(self.turn),
             self.passed.dead.eq(dead),
+            self.stale.eq(leaves & (too_late | ~may)),
             self.drained.eq(clean == slots),
         ]
         m.d.sync += self.turn.eq(Mux(self.turn == slots - 1, 0, self.turn + 1))
-        with m.If(~self.halt.valid | under_way):
+        with m.If(self.take):
+            m.d.sync += late.bit_select(self.next, 1).eq(self.late)
+        with m.If(~self.halt.valid):
+            m.d.sync += late.eq(0)
+        with m.If(~self.halt.valid | self.early | (leaves & ~too_late & (phase != Phase.FREE))):
             m.d.sync += clean.eq(0)
         with m.Elif(~self.drained):
             m.d.sync += clean.eq(clean + 1)

@@ -106,8 +106,10 @@ def seen_layout(params: Params) -> data.StructLayout:
 
 
 def halt_layout(params: Params) -> data.StructLayout:
-    """Return the layout of a session, of a slice, of which nothing is to begin."""
-    return data.StructLayout({"valid": 1, "slice": params.node.slice_bits, "session": slot_id_layout()})
+    """Return the layout of a session of a ring, of a slice, that is to be drained."""
+    return data.StructLayout(
+        {"valid": 1, "ring": RING_BITS, "slice": params.node.slice_bits, "session": slot_id_layout()}
+    )
 
 
 def wrote_layout(params: Params) -> data.StructLayout:
@@ -120,8 +122,11 @@ def wrote_layout(params: Params) -> data.StructLayout:
 def hook(params: Params) -> wiring.Signature:
     """Return the signature of what the manager of sessions may ask of a write-back buffer, from the buffer's view.
 
-    - `halt`: no PUT of this session begins.
-    - `drained`: as long as `halt` is valid, none of the session is under way, and all it has written was told.
+    - `halt`: the PUTs of this session that the buffer has accepted are drained: those that it has, in a slot or the
+      backlog, and whose producer has reached what they wait for. All others end STALE as long as `halt` is valid. It
+      stays until `drained`.
+    - `drained`: as long as `halt` is valid, all that was accepted of the session has ended, and all it has written was
+      told.
     - `wrote`: segments that the node has appended, of PUTs as they end.
     """
     wrote = stream.Signature(wrote_layout(params), always_ready=True)

@@ -38,6 +38,8 @@ class Slots(wiring.Component):
         It is taken. A PUT that is empty is appended and not open.
     over : In, a bit a slot
         Its FLUSH has nothing to wait for any more.
+    stale : In(1)
+        What has `passed` ends STALE, if it is not dead.
     passed, started : In, `step_layout(params)`
     answered : In, `slot_layout(params)`
         A slot leaves WAIT, `ASK_` or ANSWER.
@@ -87,6 +89,7 @@ class Slots(wiring.Component):
                 "new": In(new_layout(params)),
                 "over": In(slots),
                 "passed": step,
+                "stale": In(1),
                 "started": step,
                 "answered": happens,
                 "ended": In(end_layout(params)),
@@ -156,6 +159,8 @@ class Slots(wiring.Component):
                     m.d.sync += phase.eq(Mux(known.empty, Phase.ASK_SEAL, Phase.ASK_WRITE))
                 with m.If(self.passed.dead):
                     give_up()
+                with m.Elif(self.stale):
+                    m.d.sync += [phase.eq(Phase.ANSWER), status.eq(Status.STALE)]
             with m.Case(Phase.ASK_ALLOC):
                 start(Phase.ALLOC)
             with m.Case(Phase.ALLOC), m.If(ended):

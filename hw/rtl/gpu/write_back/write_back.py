@@ -104,6 +104,8 @@ class WriteBack(wiring.Component):
             m.d.comb += part.cutting.eq(self.cutting)
         for part in (admission, gate, issuer):
             m.d.comb += part.running.eq(self.running)
+        for part in (admission, gate):
+            m.d.comb += [part.fences.eq(self.seen.fences), part.halt.eq(self.sessions.halt)]
         ended = self.ended.payload
         m.d.comb += [
             self.ended.ready.eq(1),
@@ -116,6 +118,7 @@ class WriteBack(wiring.Component):
             slots.new.eq(admission.new),
             slots.over.eq(flushes.over),
             slots.passed.eq(gate.passed),
+            slots.stale.eq(gate.stale),
             slots.started.eq(issuer.started),
             slots.answered.eq(reporter.answered),
             slots.ended.valid.eq(self.ended.valid),
@@ -125,9 +128,11 @@ class WriteBack(wiring.Component):
             slots.summed.slot.eq(checksum.sums.payload.slot),
             slots.released.eq(self.seen.released),
             slots.context.eq(self.seen.context),
-            gate.fences.eq(self.seen.fences),
-            gate.halt.eq(self.sessions.halt),
             self.sessions.drained.eq(gate.drained),
+            gate.early.eq(admission.early),
+            gate.late.eq(admission.late),
+            gate.take.eq(admission.take),
+            gate.next.eq(slots.next),
             issuer.next_tag.eq(self.seen.next_tag),
             checksum.begins.eq(issuer.writing),
             checksum.sent.eq(self.seen.sent),
