@@ -53,7 +53,7 @@ BLOCKS = 4
 MEMORY = 16
 """Cycles from a READ at the memory of the node to its data."""
 
-REST = 45
+REST = 50
 """Cycles from the consumer's doorbell to a READ on the link, through both ends of a link and the node, and from data in
 HBM to its mark: what the system adds to the latency of link and memory."""
 
