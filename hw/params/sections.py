@@ -124,6 +124,7 @@ class RequesterParams(Section):
     fills: int = param(16, "READs under way of all prefetches", low=4, high=64)
     fill_segments: int = param(4, "segments of such a READ at most", low=1, high=64)
     window_segments: int = param(32, "segments under way of all prefetches", low=1, high=1024)
+    window_adapts: bool = param(False, "as many at most as round trips say; else as many at all times")
     slots: int = param(0, "blocks that its write-back buffer holds; 0: it has none", low=0, high=64)
     slots_high: int = param(
         0, "used slots from which on write-back comes before prefetch; 0: three quarters of them", low=0, high=64

@@ -19,10 +19,13 @@ from scripts.report.style import COLORS, draw
 
 GEOMETRY = (
     "preset=TINY",
-    "memory.latency_cycles=576",
+    "memory.latency_cycles=16",
     "memory.waiting_reads=32",
+    "link.replay=true",
     "link.commands=16",
     "link.answers=64",
+    "link.response_flits=64",
+    "link.data_flits=1200",
     "pools.0.frame_bytes=8192",
     "pools.0.frames=6",
     "cam.ways=4",
@@ -33,10 +36,10 @@ GEOMETRY = (
     "requester.fill_segments=4",
     "requester.window_segments=128",
 )
-"""One port with beats of 16 bytes and segments of 512; the node keeps enough in flight for the longest latency."""
+"""One port with beats of 16 bytes and segments of 512; credits, and READs at the node, do for the longest latency."""
 
 LATENCIES = (50, 100, 200, 500)
-"""From a READ at the memory of the node to its data, in cycles."""
+"""`link.latency`, each way."""
 
 WINDOWS = (4, 8, 16, 32, 64, 128)
 """Segments of the staging ring: what may be asked for and not yet used."""
@@ -47,47 +50,53 @@ RATE = 0.95
 BLOCKS = 4
 """That are stored; a session has them again and again."""
 
-REST = 60
-"""Cycles from the consumer's doorbell to a READ at the memory of the node, and from data in HBM to its mark: what the
-system adds to the latency."""
+MEMORY = 16
+"""Cycles from a READ at the memory of the node to its data."""
+
+REST = 50
+"""Cycles from the consumer's doorbell to a READ on the link, through both ends of a link and the node, and from data in
+HBM to its mark: what the system adds to the latency of link and memory."""
 
 
 class Point(NamedTuple):
-    """Share of cycles in which the consumer waits, with a latency and a window; by the formula; what covers it."""
+    """Share of cycles in which the consumer waits, with a latency and a window; by the formula; what covers it.
+
+    `adaptive`: the window is the largest of those in the staging ring, and fewer segments are under way.
+    """
 
     latency: int
     window: int
     stall: float
     formula: float
     covers: float
+    adaptive: bool = False
 
 
 def run(trace: str | None, *, blocks: int = 40, seed: int = 0) -> Result:
-    """Measures a compiled system of one requester and a slice: a session of `blocks` blocks goes through a staging ring
-    in HBM while a consumer uses it at 95 % of what the link carries.
+    """Measures compiled systems of one requester and a slice, with a link with replay between them: a session of
+    `blocks` blocks goes through a staging ring in HBM while a consumer uses it at 95 % of what the link carries.
 
     The window is the staging ring: a place is taken from the READ until the consumer has done with it. The latency is
-    that of the node's memory; the links have none, so it stands for theirs. The consumer waits when a range that it is
-    to use next is not marked; the wait for the first does not count. The formula: a place goes round once in latency,
-    transfer of a READ and use of a range, so that w places carry at most w segments in that time, and the consumer
-    waits for the rest of what it could use.
+    that of the link, each way. The consumer waits when a range that it is to use next is not marked; the wait for the
+    first does not count. The formula: a place goes round once in two ways of the link, the latency of memory and what
+    the system adds, transfer of a READ and use of a range, so that w places carry at most w segments in that time, and
+    the consumer waits for the rest of what it could use.
+
+    With `requester.window_adapts` the session is used twice, and measured the second time: the window has been found.
     """
     if trace is not None:
         raise InputError(f"--trace {trace}: benchmark prefetch takes no trace")
-    params = load_params(None, GEOMETRY)
-    harness = SystemHarness(params, seed=seed)
-    serve(harness, params)
-    ring = Ring(harness, params, 0, bytearray(params.pools[0].frame_bytes))
-    session = Session(harness, params, ring, blocks, seed)
-    points = [session.play(latency, window) for latency in LATENCIES for window in WINDOWS]
+    points = [point for latency in LATENCIES for point in _measure(latency, blocks, seed)]
+    fixed = [point for point in points if not point.adaptive]
+    frame = load_params(None, GEOMETRY).pools[0].frame_bytes
     covered = {
-        latency: next(p for p in points if p.latency == latency and p.window >= p.covers) for latency in LATENCIES
+        latency: next(p for p in fixed if p.latency == latency and p.window >= p.covers) for latency in LATENCIES
     }
     return Result(
         figures=[
             *(
                 Figure.at_most(
-                    f"stall, latency {latency}, {point.window} segments of {point.covers:.1f} that cover it",
+                    f"stall, link latency {latency}, {point.window} segments, {point.covers:.1f} cover it",
                     100 * point.stall,
                     "%",
                     target=1,
@@ -95,17 +104,44 @@ def run(trace: str | None, *, blocks: int = 40, seed: int = 0) -> Result:
                 )
                 for latency, point in covered.items()
             ),
+            *(
+                Figure.at_most(
+                    f"stall, link latency {point.latency}, adaptive", 100 * point.stall, "%", target=1, limit=0
+                )
+                for point in points
+                if point.adaptive
+            ),
             Figure(
                 name="stall, largest difference from the formula",
-                value=100 * max(abs(point.stall - point.formula) for point in points),
+                value=100 * max(abs(point.stall - point.formula) for point in fixed),
                 unit="points",
             ),
         ],
-        input=f"{blocks} blocks of {params.pools[0].frame_bytes} bytes, {len(points)} windows and latencies",
+        input=f"{blocks} blocks of {frame} bytes, {len(points)} windows and latencies",
         seed=seed,
         sheets=[_sheet(points)],
         plots={"prefetch.svg": draw(lambda axes: _plot(axes, points), label="Stall of a consumer by window")},
     )
+
+
+def _measure(latency: int, blocks: int, seed: int) -> list[Point]:
+    """All windows with a latency of the link, and at last the window that adapts."""
+    fixed = _session([f"link.latency={latency}"], blocks, seed)
+    points = [fixed.play(latency, window) for window in WINDOWS]
+    fixed.harness.close()
+    adaptive = _session([f"link.latency={latency}", "requester.window_adapts=true"], blocks, seed)
+    adaptive.play(latency, max(WINDOWS))
+    points.append(adaptive.play(latency, max(WINDOWS))._replace(adaptive=True))
+    adaptive.harness.close()
+    return points
+
+
+def _session(settings: list[str], blocks: int, seed: int) -> "Session":
+    """A session in the node of a system of its own."""
+    params = load_params(None, (*GEOMETRY, *settings))
+    harness = SystemHarness(params, seed=seed, memory=Memory(latency=MEMORY))
+    serve(harness, params)
+    return Session(harness, params, Ring(harness, params, 0, bytearray(params.pools[0].frame_bytes)), blocks, seed)
 
 
 class Session:
@@ -132,7 +168,6 @@ class Session:
     def play(self, latency: int, window: int) -> Point:
         """Use the session once. CheckError for data that is not that of the blocks, or that does not come."""
         harness, ring, size = self.harness, self.ring, self.params.memory.segment_bytes
-        harness.memory = Memory(latency=latency)
         self._table[:] = bytes(len(self._table))
         ring.put(
             EngineOpcode.PREFETCH,
@@ -174,7 +209,7 @@ class Session:
         """Segments that are used while a place goes round."""
         beats = self.params.segment_beats
         read = self._range * beats
-        return RATE / beats * (latency + REST + read + read / RATE)
+        return RATE / beats * (2 * latency + MEMORY + REST + read + read / RATE)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         for block in range(self._count):
@@ -194,21 +229,28 @@ class Session:
 
 def _sheet(points: list[Point]) -> Sheet:
     rows = [
-        [str(p.latency), str(p.window), f"{p.window / p.covers:.2f}", f"{p.stall:.1%}", f"{p.formula:.1%}"]
+        [
+            str(p.latency),
+            "adaptive" if p.adaptive else str(p.window),
+            f"{p.covers:.1f}",
+            f"{p.stall:.1%}",
+            f"{p.formula:.1%}",
+        ]
         for p in points
     ]
     return Sheet(
         name="prefetch",
         title="Cycles in which a consumer waits",
-        columns=["latency", "window, segments", "of what covers it", "stall", "formula"],
+        columns=["link latency", "window, segments", "covers it, segments", "stall", "formula"],
         rows=rows,
-        note="The consumer uses data at 95 % of the link; the window is the staging ring in HBM.",
+        note="The consumer uses data at 95 % of the link; the window is the staging ring in HBM, which has "
+        f"{max(WINDOWS)} segments where the window adapts.",
     )
 
 
 def _plot(axes: Axes, points: list[Point]) -> None:
     for latency, color in zip(LATENCIES, COLORS.values(), strict=False):
-        mine = [p for p in points if p.latency == latency]
+        mine = [p for p in points if p.latency == latency and not p.adaptive]
         axes.plot(
             [p.window / p.covers for p in mine], [p.stall for p in mine], "o", color=color, label=f"{latency} cycles"
         )

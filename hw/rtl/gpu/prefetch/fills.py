@@ -9,6 +9,7 @@ from hw.params.protocol import ITEM_BITS, TAG_BITS, Opcode
 from hw.rtl.gpu.first import lowest
 from hw.rtl.gpu.layouts import Owner, ended_layout, start_layout
 from hw.rtl.gpu.prefetch.layouts import FATE, READ, fill_bits
+from hw.rtl.gpu.prefetch.window import Window
 
 
 class Fills(wiring.Component):
@@ -18,7 +19,8 @@ class Fills(wiring.Component):
     Parameters
     ----------
     params
-        `requester.fills`, the entries; `requester.window_segments` under way at most.
+        `requester.fills`, the entries; `requester.window_segments` under way at most, or with
+        `requester.window_adapts` what `Window` says.
 
     Interface
     ---------
@@ -81,12 +83,15 @@ class Fills(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         requester = self._params.requester
-        fills, window = requester.fills, requester.window_segments
+        fills, window, adapts = requester.fills, requester.window_segments, None
+        if requester.window_adapts:
+            m.submodules.window = adapts = Window(self._params)
+            window = adapts.segments
         ended, starts, read = self.ended, self.starts, self.read
         used, same = Signal(fills), Signal(fills)
         reads = Signal(data.ArrayLayout(READ, fills))
         fates = Signal(data.ArrayLayout(FATE, fills))
-        flying, ending = Signal(range(window + 1)), Signal(ITEM_BITS)
+        flying, ending = Signal(range(requester.window_segments + 1)), Signal(ITEM_BITS)
         allocate, merge, room = Signal(), Signal(), Signal()
         free = lowest(m, ~used, name="free")
         found = lowest(m, same, name="found")
@@ -137,5 +142,14 @@ class Fills(wiring.Component):
                 descriptor.data.eq(read.address),
                 descriptor.tag.eq(self.tag),
                 descriptor.slice.eq(read.handle.slice),
+            ]
+        if adapts is not None:
+            m.d.comb += [
+                adapts.begin.eq(allocate),
+                adapts.fill.eq(free),
+                adapts.count.eq(read.count),
+                adapts.end.eq(ended.valid),
+                adapts.ending.eq(ended.payload.job),
+                adapts.held.eq(self.ask & ~same.any() & ~used.all() & (flying + read.count > window)),
             ]
         return m
