@@ -20,7 +20,9 @@ from hw.tb.harness.system import SystemHarness
 from hw.tb.mutate import mutate
 from hw.tb.scoreboard import CheckError
 from hw.tb.system.bounds import cycles_to_cancel, cycles_to_cut
-from hw.tb.system.engaged import RingSoftware, Stored, World
+from hw.tb.system.mix import cancel, load, reach
+from hw.tb.system.ring import RingSoftware, Stored
+from hw.tb.system.world import World
 
 PARAMS = Params(
     memory=MemoryParams(segment_bytes=512, beat_bytes=16, channels=1, latency_cycles=16, waiting_reads=4),
@@ -75,7 +77,7 @@ def rests(world: World, rings: int) -> None:
 
 def begin(world: World, *, cancels: bool = False) -> list[list[Stored]]:
     """A load on all rings."""
-    return [world.load(ring, cancels=cancels) for ring in world.rings]
+    return [load(ring, cancels=cancels) for ring in world.rings]
 
 
 def some(world: World) -> None:
@@ -84,7 +86,7 @@ def some(world: World) -> None:
         world.step()
     for ring in world.rings:
         if world.random.random() < 0.5:
-            world.reach(ring)
+            reach(ring)
 
 
 def recheck(world: World, puts: Iterable[list[Stored]]) -> None:
@@ -102,7 +104,7 @@ def calm(world: World, *, cancels: bool = False) -> None:
     puts = begin(world, cancels=cancels)
     some(world)
     for ring in world.rings:
-        world.reach(ring)
+        reach(ring)
     world.settle()
     recheck(world, puts)
     rests(world, len(world.rings))
@@ -116,7 +118,7 @@ def restarted(world: World) -> None:
     control = register_map()["CONTROL"]
     world.harness.write_register(control.offset, control.field("restart").mask)
     for ring in world.rings:
-        world.reach(ring)
+        reach(ring)
     world.within(cycles_to_cut, lambda: not any(ring.asked for ring in world.rings), "commands after a restart")
     world.audit()
     world.also = frozenset()
@@ -134,7 +136,7 @@ def disabled(world: World) -> None:
     world.within(cycles_to_cut, lambda: not lost.read("STATUS", "active"), f"{lost.id} inactive")
     forget(lost)
     for ring in world.rings:
-        world.reach(ring)
+        reach(ring)
     world.settle()
     world.blocks.pop(lost.id)
     rests(world, len(world.rings) - 1)
@@ -159,9 +161,9 @@ def cancelled(world: World) -> None:
     some(world)
     for ring in world.rings:
         for tag in [tag for tag, asked in ring.asked.items() if asked.opcode == EngineOpcode.PREFETCH]:
-            ring.put(EngineOpcode.CANCEL, (Status.OK, Status.MISS, Status.NO_SPACE), count=tag)
+            cancel(ring, tag)
         ring.ring()
-        world.reach(ring)
+        reach(ring)
     world.within(cycles_to_cancel, lambda: not any(map(prefetching, world.rings)), "cancelled PREFETCHes")
     world.settle()
     recheck(world, puts)
