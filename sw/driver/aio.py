@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
-from hw.params.protocol import Handle, Opcode, PinId, RingId, SessionId, Status
+from hw.params.protocol import EngineOpcode, Handle, Opcode, PinId, RingId, SessionId, Status
 from sw.driver import steps
 from sw.driver.client import Client
 from sw.driver.device import Device, Ticket
@@ -92,7 +92,7 @@ class AsyncClient:
     async def _wait(self, ticket: Ticket) -> Completion:
         return await self._pump.wait(self.device, ticket)
 
-    def _give_back(self, opcode: Opcode, completion: Completion) -> None:
+    def _give_back(self, opcode: Opcode | EngineOpcode, completion: Completion) -> None:
         for command in steps.given_back(opcode, completion):
             self._client.submit(command)
 
@@ -153,7 +153,11 @@ class AsyncClient:
 
     async def put(self, session: SessionId, model: int, key: int, data: Buffer) -> Put:
         """As ``Client.put``."""
-        return await self._all(steps.put(session, model, key, data))
+        return await self._all(steps.put(session, model, key, data, self.device.params))
+
+    async def flush(self, session: SessionId | None = None) -> Status:
+        """As ``Client.flush``."""
+        return (await self.run(steps.flush_task(session, self.device.params))).status
 
     async def get(
         self, handle: Handle, out: Buffer | None = None, *, length: int | None = None, park: bool = False
