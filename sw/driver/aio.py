@@ -69,7 +69,8 @@ class AsyncClient:
     """One ring of a device, as ``Client``, in one event loop. Coroutines and synchronous clients may share a device.
 
     A call that is cancelled leaves its command to end by itself, and a ``put`` sends ABORT behind it: its buffer is in
-    use until a later command of the ring has ended. What a cancelled command gives, pins, a session or a grant, is
+    use until a later command of the ring has ended. A ``put`` that is a PUT of a write-back buffer goes on: until a
+    ``flush`` has ended. What a cancelled command gives, pins, a session or a grant, is
     returned when it has ended; if the event loop ends before, while somebody lets the device work the next time.
     """
 

@@ -14,6 +14,7 @@ from hw.tb.mutate import mutate
 from scripts.cli import run
 from scripts.replay.checks import failed_checks
 from scripts.replay.ledger import Ledger
+from scripts.replay.timeline import timeline
 from sw.driver.transport import engines
 from tests.replay.helpers import params_of, prompts, replay_of
 from tests.replay.test_replay_checks import Lying
@@ -33,6 +34,16 @@ def test_the_specification_repeats_every_decision_of_engines(slices: tuple[str, 
     assert stats["failed_checks"] == [] and stats["wrong_bytes"] == 0 and stats["evictions"] > 0
     assert stats["statuses"]["PUT OK"] == stats["stored_blocks"] > 100
     assert not any(name.startswith(("ALLOC", "WRITE", "SEAL")) for name in stats["statuses"])
+
+
+def test_the_timeline_counts_puts_under_way() -> None:
+    recorded = Run(params_of(*SMALL))
+    events = json.loads(timeline(recorded.transport.timing, recorded.replay.visits))["traceEvents"]
+    for port in (0, 1):
+        counts = [
+            each["args"]["PUTs"] for each in events if each["name"] == "PUTs under way" and each["pid"] == 1 + port
+        ]
+        assert min(counts) == counts[-1] == 0 and 0 < max(counts) <= 14
 
 
 # What differs is found.
