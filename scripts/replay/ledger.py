@@ -44,6 +44,18 @@ class WrongBlock:
         )
 
 
+@dataclass(slots=True)
+class _Offer:
+    """PUTs of a block that are under way, all with the same bytes."""
+
+    nonce: int
+    output: bool
+    puts: int = 0
+
+
+Block = tuple[int, int, int]
+"""Partition, model and key."""
+
 _REMEMBERED = 4096
 """Stores that have gone, but are not forgotten yet: a completion may be looked at later than it arrived."""
 
@@ -56,6 +68,7 @@ class Ledger:
         self._bytes = block_bytes
         self._nonce = 0
         self._stores: dict[Handle, Store] = {}
+        self._offers: dict[Block, _Offer] = {}
         self._gone: deque[Handle] = deque()
         self.sealed_outputs = 0
         """Blocks of outputs that the device told of as sealed."""
@@ -76,8 +89,38 @@ class Ledger:
         self._stores[handle] = Store(handle, partition, model, key, self._nonce, output)
         return payload(self._seed, (partition, model, key), self._nonce, self._bytes)
 
+    def offered(self, block: Block, *, output: bool = False) -> bytes:
+        """A PUT of a block is about to be sent; returns the bytes to store.
+
+        Where the block is may be told by anybody before that PUT ends. PUTs of a block that overlap have one number:
+        whose bytes are stored, nothing tells.
+        """
+        if block not in self._offers:
+            self._nonce += 1
+            self._offers[block] = _Offer(self._nonce, output)
+        offer = self._offers[block]
+        offer.puts += 1
+        return payload(self._seed, block, offer.nonce, self._bytes)
+
+    def answered(self, block: Block, sealed: Handle | None) -> None:
+        """A PUT has ended; ``sealed``: where its block is, if it was that PUT which stored it."""
+        if sealed is not None:
+            self._find(sealed, block)
+        offer = self._offers[block]
+        offer.puts -= 1
+        if offer.puts == 0:
+            del self._offers[block]
+
+    def _find(self, handle: Handle, block: Block) -> Store | None:
+        """What is stored there; a block that is on offer may turn up under any new handle."""
+        if handle not in self._stores and block in self._offers:
+            offer = self._offers[block]
+            self._stores[handle] = Store(handle, *block, offer.nonce, offer.output)
+        return self._stores.get(handle)
+
     def event(self, event: Event) -> None:
         """The device tells of what has become of a block."""
+        self._find(event.handle, (event.partition, event.model, event.key))
         store = self._stores[event.handle]
         if event.stored:
             store.sealed_at = store.used_at = self.references
@@ -93,7 +136,7 @@ class Ledger:
 
     def hit(self, request: int, handle: Handle | None, partition: int, model: int, key: int) -> Store | None:
         """The store that a hit stands for; None, and a whole block of wrong bytes, when it is of another block."""
-        store = None if handle is None else self._stores.get(handle)
+        store = None if handle is None else self._find(handle, (partition, model, key))
         if store is None or (store.partition, store.model, store.key) != (partition, model, key):
             what = "the handle names no block" if store is None else f"the handle names another block, {store}"
             self._wrong(self._bytes, WrongBlock(request, partition, model, key, handle, what))

@@ -11,7 +11,7 @@ from hw.params import commands as c
 from hw.params.commands import Completion, LookupMode
 from hw.params.protocol import Handle, Opcode, PinId, RingId, SessionId, Status
 from scripts.replay.content import output_key
-from scripts.replay.ledger import Ledger, Store
+from scripts.replay.ledger import Block, Ledger, Store
 from scripts.replay.tally import History, Tally
 from scripts.replay.wear import Wear
 from scripts.replay.workload import Request
@@ -19,6 +19,10 @@ from sw.driver import Client, Device, Ticket
 
 Steps = Generator[Sequence[Ticket], None, None]
 """A request under way: yields the commands that it waits for, and is resumed when all of them have completed."""
+
+
+NOT_STORED = (Status.EXISTS, Status.PENDING, Status.NO_SPACE, Status.QUOTA, Status.RETIRED)
+"""What ALLOC answers, or a PUT, when a request is not to store a block, and goes on."""
 
 
 class Stopped(Exception):
@@ -58,6 +62,13 @@ class Service:
     unexpected: list[str] = field(default_factory=list)
     """Commands that ended as none should: not by a loss or a retirement."""
 
+    @property
+    def most_puts(self) -> int:
+        """PUTs that a request has under way at most: a port takes those of all requests; 0 without write-back."""
+        params = self.device.params
+        fair = max(1, (params.requester.commands - 2) // params.replay.in_flight)
+        return min(params.requester.slots, fair)
+
     def start(self, request: Request) -> Steps:
         """Serve ``request``. Nothing of it is left when it ends, whatever befell it."""
         return _Visit(self, request).run()
@@ -89,11 +100,10 @@ class _Visit:
         try:
             yield from self._open()
             prefix = yield from self._read_prefix()
-            for key in request.keys[prefix:]:
-                yield from self._store(key)
-            for block in range(request.output_blocks):
-                stored = yield from self._store(output_key(request.number, block), output=True)
-                tally.decode_blocks += stored  # not `+= yield from`: that reads before others count
+            outputs = [output_key(request.number, block) for block in range(request.output_blocks)]
+            blocks = [*((key, False) for key in request.keys[prefix:]), *((key, True) for key in outputs)]
+            store = self._put if self._service.most_puts else self._store
+            yield from store(blocks)
         except Stopped:
             yield from self._leave()
             return
@@ -201,27 +211,60 @@ class _Visit:
         for ticket in returning:
             done(ticket, Status.OK)
 
-    def _store(self, key: int, *, output: bool = False) -> Generator[Sequence[Ticket], None, bool]:
-        """Store a block; returns whether it was this request that did."""
-        self._go_on()
-        client, request, tally = self._client, self.request, self._tally
-        assert self._session is not None, "opened first"
-        allocating = client.submit(c.Alloc(request.model, key, self._bytes, self._session))
-        yield (allocating,)
-        answer = done(
-            allocating,
-            Status.GRANTED,
-            Status.EXISTS,
-            Status.PENDING,
-            Status.NO_SPACE,
-            Status.QUOTA,
-            Status.RETIRED,
-        )
-        match answer.status:
-            case Status.GRANTED:
+    def _store(self, blocks: Sequence[tuple[int, bool]]) -> Steps:
+        """Store blocks, by their keys and whether they are of the output, one after the other."""
+        for key, output in blocks:
+            self._go_on()
+            assert self._session is not None, "opened first"
+            allocating = self._client.submit(c.Alloc(self.request.model, key, self._bytes, self._session))
+            yield (allocating,)
+            answer = done(allocating, Status.GRANTED, *NOT_STORED)
+            if answer.status is Status.GRANTED:
                 assert answer.handle is not None, "a granted block has a handle"
                 yield from self._fill(answer.handle, key, output)
-                return True
+            else:
+                self._not_stored(answer, key)
+
+    def _put(self, blocks: Sequence[tuple[int, bool]]) -> Steps:
+        """The same by PUTs, so many at a time that a port never has more than it takes."""
+        request, most = self.request, self._service.most_puts
+        for at in range(0, len(blocks), most):
+            self._go_on()
+            assert self._session is not None, "opened first"
+            some = [((request.partition, request.model, key), output) for key, output in blocks[at : at + most]]
+            data = [self._ledger.offered(block, output=output) for block, output in some]
+            putting = [
+                self._client.write_back(self._session, request.model, key, its)
+                for ((_, _, key), _), its in zip(some, data, strict=True)
+            ]
+            yield putting
+            for ticket, (block, output) in zip(putting, some, strict=True):
+                self._has_put(ticket, block, output)
+            for ticket in putting:
+                done(ticket, Status.OK, *NOT_STORED)
+
+    def _has_put(self, ticket: Ticket, block: Block, output: bool) -> None:
+        """A PUT has ended; how it failed, if it has, is for others to say."""
+        answer = ticket.completion
+        assert answer is not None, "a request is resumed when its commands have completed"
+        sealed = answer.handle if answer.status is Status.OK else None
+        self._ledger.answered(block, sealed)
+        if sealed is not None:
+            self._service.wear.frame(sealed)
+            self._tally.bytes_written += self._bytes
+            self._stored(output)
+        elif answer.status in NOT_STORED:
+            self._not_stored(answer, block[-1])
+
+    def _stored(self, output: bool) -> None:
+        """A block of this request is sealed."""
+        self._tally.stored_blocks += 1
+        self._tally.decode_blocks += output
+
+    def _not_stored(self, answer: Completion, key: int) -> None:
+        """The node has a block already, or takes none."""
+        request, tally = self.request, self._tally
+        match answer.status:
             case Status.EXISTS:
                 tally.existing_blocks += 1
                 self._ledger.hit(request.number, answer.handle, request.partition, request.model, key)
@@ -234,7 +277,6 @@ class _Visit:
             case Status.RETIRED:
                 tally.refused_retired += 1
                 self._retired = True
-        return False
 
     def _fill(self, handle: Handle, key: int, output: bool) -> Steps:
         """Write a granted block and seal it."""
@@ -247,4 +289,4 @@ class _Visit:
         done(writing, Status.OK)
         self._tally.bytes_written += len(data)
         done(sealing, Status.OK)
-        self._tally.stored_blocks += 1
+        self._stored(output)

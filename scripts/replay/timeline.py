@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from hw.params.protocol import RingId
+from hw.params.protocol import EngineOpcode, RingId
 from scripts.replay.timing import Sample, Span, Timing, Visit, utilisation
 
 MOST_COMMANDS = 50_000
@@ -33,6 +33,7 @@ def timeline(timing: Timing, visits: Sequence[Visit]) -> str:
     events = [
         *_commands(shown),
         *_requests(visit for visit in visits if visit.begin <= end),
+        *_slots(shown),
         *_channels(timing, [sample for sample in timing.samples if sample.cycle <= end]),
     ]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}) + "\n"
@@ -74,6 +75,20 @@ def _requests(visits: Iterable[Visit]) -> Iterator[Event]:
         common = {"cat": "request", "id": visit.number, "name": f"request {visit.number}", "pid": 1 + visit.ring.port}
         yield common | {"ph": "b", "ts": _time(visit.begin), "args": {"partition": visit.ring.ring}}
         yield common | {"ph": "e", "ts": _time(visit.end)}
+
+
+def _slots(spans: Iterable[Span]) -> Iterator[Event]:
+    """How many PUTs software has under way at each port, over time."""
+    changes: dict[int, list[tuple[int, int]]] = {}
+    for span in spans:
+        if span.opcode is EngineOpcode.PUT:
+            changes.setdefault(span.ring.port, []).extend(((span.begin, 1), (span.end, -1)))
+    for port, steps in changes.items():
+        under_way = 0
+        for cycle, change in sorted(steps):
+            under_way += change
+            event = {"ph": "C", "name": "PUTs under way", "pid": 1 + port, "ts": _time(cycle)}
+            yield event | {"args": {"PUTs": under_way}}
 
 
 def _channels(timing: Timing, samples: Sequence[Sample]) -> Iterator[Event]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.params.commands import Command, Completion
-from hw.params.protocol import REGISTERS, Opcode, RingId, Status
+from hw.params.protocol import REGISTERS, EngineOpcode, Opcode, RingId, Status
 from sw.driver.transport import Arrival, Observer
 
 
@@ -16,7 +16,7 @@ class Span(NamedTuple):
 
     ring: RingId
     tag: int
-    opcode: Opcode
+    opcode: Opcode | EngineOpcode
     begin: int
     end: int
     status: Status
@@ -57,7 +57,7 @@ class Timing(Observer):
         self.slices = slices
         self._clock = clock
         self._beats = beats
-        self._open: dict[tuple[RingId, int], tuple[Opcode, int]] = {}
+        self._open: dict[tuple[RingId, int], tuple[Opcode | EngineOpcode, int]] = {}
 
     def submitted(
         self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
@@ -92,7 +92,7 @@ class Timing(Observer):
         """From the first command to the last completion."""
         return max((span.end for span in self.spans), default=0) - min((span.begin for span in self.spans), default=0)
 
-    def latencies(self, opcode: Opcode) -> NDArray[np.int64]:
+    def latencies(self, opcode: Opcode | EngineOpcode) -> NDArray[np.int64]:
         """Of all commands of a kind, in cycles."""
         return np.array([span.cycles for span in self.spans if span.opcode is opcode], np.int64)
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, LookupMode
-from hw.params.protocol import Handle, Opcode, PinId, RingId, SessionId, Status
+from hw.params.protocol import EngineOpcode, Handle, Opcode, PinId, RingId, SessionId, Status
 from sw.driver import steps
 from sw.driver.client import Client
 from sw.driver.device import Device, Ticket
@@ -69,7 +69,8 @@ class AsyncClient:
     """One ring of a device, as ``Client``, in one event loop. Coroutines and synchronous clients may share a device.
 
     A call that is cancelled leaves its command to end by itself, and a ``put`` sends ABORT behind it: its buffer is in
-    use until a later command of the ring has ended. What a cancelled command gives, pins, a session or a grant, is
+    use until a later command of the ring has ended. A ``put`` that is a PUT of a write-back buffer goes on: until a
+    ``flush`` has ended. What a cancelled command gives, pins, a session or a grant, is
     returned when it has ended; if the event loop ends before, while somebody lets the device work the next time.
     """
 
@@ -92,7 +93,7 @@ class AsyncClient:
     async def _wait(self, ticket: Ticket) -> Completion:
         return await self._pump.wait(self.device, ticket)
 
-    def _give_back(self, opcode: Opcode, completion: Completion) -> None:
+    def _give_back(self, opcode: Opcode | EngineOpcode, completion: Completion) -> None:
         for command in steps.given_back(opcode, completion):
             self._client.submit(command)
 
@@ -153,7 +154,11 @@ class AsyncClient:
 
     async def put(self, session: SessionId, model: int, key: int, data: Buffer) -> Put:
         """As ``Client.put``."""
-        return await self._all(steps.put(session, model, key, data))
+        return await self._all(steps.put(session, model, key, data, self.device.params))
+
+    async def flush(self, session: SessionId | None = None) -> Status:
+        """As ``Client.flush``."""
+        return (await self.run(steps.flush_task(session, self.device.params))).status
 
     async def get(
         self, handle: Handle, out: Buffer | None = None, *, length: int | None = None, park: bool = False

@@ -11,6 +11,7 @@ from hw.params import commands as c
 from hw.params.commands import Command
 from hw.params.errors import InputError
 from hw.params.protocol import RingId
+from hw.params.tasks import Flush, Put
 from sw.driver.errors import BufferMismatch
 
 
@@ -26,7 +27,7 @@ def _words(kind: type) -> str:
     return f"{kind.__name__} of integers" if issubclass(kind, Sequence) and kind is not bytes else kind.__name__
 
 
-_COMMANDS = [kind for kind in vars(c).values() if isinstance(kind, type) and issubclass(kind, Command)]
+_COMMANDS = [kind for kind in vars(c).values() if isinstance(kind, type) and issubclass(kind, Command)] + [Put, Flush]
 _FIELDS = {kind: [(f.name, _kinds(get_type_hints(kind)[f.name])) for f in fields(kind)] for kind in _COMMANDS}
 
 

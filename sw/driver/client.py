@@ -98,9 +98,22 @@ class Client:
     def put(self, session: SessionId, model: int, key: int, data: Buffer) -> Put:
         """Store a block, all or nothing: ALLOC, WRITE, SEAL. ``data`` is read in place, any shape and type.
 
-        Bytes that change after the call has begun fail the SEAL with CRC.
+        Where the requester has a write-back buffer (``requester.slots``) one PUT does it all, and nothing is read of a
+        block that exists. Else bytes that change after the call has begun fail the SEAL with CRC.
         """
-        return self._all(steps.put(session, model, key, data))
+        return self._all(steps.put(session, model, key, data, self.device.params))
+
+    def write_back(self, session: SessionId, model: int, key: int, data: Buffer) -> Ticket:
+        """Start to store a block, by a PUT: ``data`` has to stay as it is until the ticket is completed, OK or EXISTS
+        if the block can be read. InputError where the requester has no write-back buffer."""
+        return self.submit(steps.put_task(session, model, key, data, self.device.params))
+
+    def flush(self, session: SessionId | None = None) -> Status:
+        """Wait until every PUT of the ring, or of a session of it, has ended that was submitted before, OK or not.
+
+        InputError where the requester has no write-back buffer.
+        """
+        return self.run(steps.flush_task(session, self.device.params)).status
 
     def read(self, handle: Handle, into: Buffer, *, park: bool = False) -> Ticket:
         """Start to read a block that is as long as ``into``."""

@@ -13,7 +13,8 @@ from typing import Self
 from hw.params import commands as c
 from hw.params.commands import Binding, Command, Completion, Fence, Message
 from hw.params.errors import InputError
-from hw.params.protocol import EPOCH_BITS, REGISTERS, ModelState, Opcode, RingId, Status
+from hw.params.protocol import EPOCH_BITS, REGISTERS, EngineOpcode, ModelState, Opcode, RingId, Status
+from hw.params.tasks import Put
 from hw.rdl import Field, Kind, Register, register_map
 from sw.driver.arguments import check_command, check_destination, check_name, is_number, ring_of
 from sw.driver.discovery import discover
@@ -50,7 +51,7 @@ class Ticket:
 
     def __init__(self, command: Command, begun: float | None, life: int, slice_: int = 0) -> None:
         self.opcode = command.opcode
-        self.size = len(command.data) if isinstance(command, c.Write) else 0
+        self.size = len(command.data) if isinstance(command, c.Write | Put) else 0
         self.begun = begun
         self.life = life
         self.slice = slice_
@@ -118,7 +119,7 @@ class Device:
             discover(self._registers, self.params, partial(self.read, slice_=slice_), self._of(slice_))
 
     @property
-    def completed(self) -> Counter[tuple[Opcode, Status]]:
+    def completed(self) -> Counter[tuple[Opcode | EngineOpcode, Status]]:
         """Completions by opcode and status."""
         return self.statistics.completed
 
@@ -331,7 +332,7 @@ class Device:
             ticket.then = partial(self._gather, ring, gathering, at)
         return gathering.ticket
 
-    def _give_back(self, ring: RingId, opcode: Opcode, completion: Completion) -> None:
+    def _give_back(self, ring: RingId, opcode: Opcode | EngineOpcode, completion: Completion) -> None:
         self._owe(ring, [part for back in given_back(opcode, completion) for part in self._routes.parts(back)])
 
     def _gather(self, ring: RingId, gathering: Gathering, at: int, completion: Completion) -> None:

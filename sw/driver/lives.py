@@ -11,6 +11,7 @@ from itertools import count
 from hw.params import commands as c
 from hw.params.commands import Command, Completion, Fence
 from hw.params.protocol import PinId, SessionId
+from hw.params.tasks import Flush, Put
 
 
 class GivenPin(PinId):
@@ -69,7 +70,15 @@ def marked(fence: Fence, life: int) -> Fence:
 def outlived(command: Command, life: int) -> bool:
     """Whether a command names a pin or session of another life; what its caller has made up, the device judges."""
     match command:
-        case c.Unpin(name) | c.CloseSession(name) | c.Migrate(name) | c.Alloc(session=name) | c.AnswerFence(name):
+        case (
+            c.Unpin(name)
+            | c.CloseSession(name)
+            | c.Migrate(name)
+            | c.Alloc(session=name)
+            | c.AnswerFence(name)
+            | Put(session=name)
+            | Flush(name)
+        ):
             return isinstance(name, GivenPin | GivenSession) and name.life not in (None, life)
         case _:
             return False

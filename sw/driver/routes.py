@@ -12,6 +12,7 @@ from hw.params.errors import InputError
 from hw.params.home import Home
 from hw.params.params import Params
 from hw.params.protocol import KEY_BYTES, Handle, Opcode, PinId, SessionId, Status
+from hw.params.tasks import Flush, Put
 from sw.driver.lives import GivenSession, parts_of, session_of, slice_of
 from sw.driver.transport.descriptors import packed_keys
 
@@ -65,7 +66,7 @@ class Routes:
         match command:
             case c.Lookup(keys=keys):
                 return self._lookup(command, keys, root)
-            case c.Alloc(key=key, session=session):
+            case c.Alloc(key=key, session=session) | Put(key=key, session=session):
                 return [self._alloc(command, key, session)]
             case c.Write(handle) | c.Seal(handle) | c.Abort(handle) | c.Read(handle):
                 return [Part(self._slice_of(handle), command)]
@@ -75,6 +76,10 @@ class Routes:
                 return [Part(self._slice_of_word(self._root(command, root) if self._by_root else key), command)]
             case c.OpenSession() if self._by_root:
                 return [Part(self._slice_of_word(self._root(command, root)), command)]
+            case Flush(None):
+                return [Part(0, command)]
+            case Flush(SessionId() as session):
+                return [Part(at, replace(command, session=its)) for at, its in parts_of(session).items()]
             case c.CloseSession(session) | c.Migrate(session):
                 return [Part(at, replace(command, session=its)) for at, its in parts_of(session).items()]
             case c.AnswerFence(session):
@@ -98,11 +103,13 @@ class Routes:
             )
         return root
 
-    def _alloc(self, command: c.Alloc, key: int, session: SessionId) -> Part:
+    def _alloc(self, command: c.Alloc | Put, key: int, session: SessionId) -> Part:
         parts = parts_of(session)
         at = next(iter(parts)) if self._by_root else self._slice_of_word(key)
         if isinstance(session, GivenSession) and at not in parts:
-            raise InputError(f"ALLOC: {session} is of slice {', '.join(map(str, parts))}, expected one of slice {at}")
+            raise InputError(
+                f"{command.opcode.name}: {session} is of slice {', '.join(map(str, parts))}, expected one of slice {at}"
+            )
         return Part(at, replace(command, session=parts.get(at, session)))
 
     @staticmethod

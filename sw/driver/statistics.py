@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from hw.params.commands import Completion
-from hw.params.protocol import Opcode, Status
+from hw.params.protocol import EngineOpcode, Opcode, Status
 
 
 @dataclass(slots=True)
@@ -12,18 +12,18 @@ class Statistics:
     """Counts since the device was found.
 
     - ``completed``: commands, by opcode and status.
-    - ``bytes_read``, ``bytes_written``: data of READs and WRITEs that ended OK.
+    - ``bytes_read``, ``bytes_written``: data of READs, WRITEs and PUTs that ended OK.
     - ``latency``, ``longest``: time from ``submit`` to completion, by opcode, all together and the most; in cycles of
       the device or in seconds, as ``Transport.set_timeout``. Empty where no time passes.
     """
 
-    completed: Counter[tuple[Opcode, Status]] = field(default_factory=Counter)
+    completed: Counter[tuple[Opcode | EngineOpcode, Status]] = field(default_factory=Counter)
     bytes_read: int = 0
     bytes_written: int = 0
-    latency: dict[Opcode, float] = field(default_factory=dict)
-    longest: dict[Opcode, float] = field(default_factory=dict)
+    latency: dict[Opcode | EngineOpcode, float] = field(default_factory=dict)
+    longest: dict[Opcode | EngineOpcode, float] = field(default_factory=dict)
 
-    def count(self, opcode: Opcode, completion: Completion, size: int, latency: float | None) -> None:
+    def count(self, opcode: Opcode | EngineOpcode, completion: Completion, size: int, latency: float | None) -> None:
         """A command has ended; ``size``: of what it had to write."""
         self.completed[opcode, completion.status] += 1
         if completion.status is Status.OK:

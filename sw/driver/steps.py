@@ -15,8 +15,11 @@ import numpy.typing as npt
 
 from hw.params import commands as c
 from hw.params.commands import Command, Completion
+from hw.params.errors import InputError
 from hw.params.params import Params
-from hw.params.protocol import Handle, Opcode, SessionId, Status
+from hw.params.protocol import EngineOpcode, Handle, Opcode, SessionId, Status
+from hw.params.tasks import Flush
+from hw.params.tasks import Put as PutTask
 from sw.driver.arguments import is_number
 from sw.driver.errors import BufferMismatch, CommandFailed
 
@@ -74,9 +77,17 @@ def opened(ring: object, result: Completion) -> SessionId:
     return result.session
 
 
-def put(session: SessionId, model: int, key: int, data: Buffer) -> Steps[Put]:
-    """Store a block: ALLOC, WRITE, SEAL, and ABORT if anything fails in between or the caller gives up."""
+def put(session: SessionId, model: int, key: int, data: Buffer, params: Params) -> Steps[Put]:
+    """Store a block: by a PUT where the requester has a write-back buffer, else by its commands one after the other."""
     view = as_bytes(data)
+    if not params.requester.slots:
+        return (yield from _put_commands(session, model, key, view))
+    result = yield PutTask(model, key, view, session), None
+    return Put(Status.GRANTED if result.status is Status.OK else result.status, result.handle)
+
+
+def _put_commands(session: SessionId, model: int, key: int, view: memoryview) -> Steps[Put]:
+    """ALLOC, WRITE, SEAL, and ABORT if anything fails in between or the caller gives up."""
     crc = crc32c(view)
     granted = yield c.Alloc(model, key, view.nbytes, session), None
     if granted.status is not Status.GRANTED or granted.handle is None:
@@ -93,7 +104,25 @@ def put(session: SessionId, model: int, key: int, data: Buffer) -> Steps[Put]:
     return Put(Status.GRANTED, granted.handle)
 
 
-def given_back(opcode: Opcode, completion: Completion) -> list[Command]:
+def put_task(session: SessionId, model: int, key: int, data: Buffer, params: Params) -> PutTask:
+    """What asks a write-back buffer to store a block."""
+    _check_write_back(params, "PUT")
+    return PutTask(model, key, as_bytes(data), session)
+
+
+def flush_task(session: SessionId | None, params: Params) -> Flush:
+    """What asks it to tell when it has."""
+    _check_write_back(params, "FLUSH")
+    return Flush(session)
+
+
+def _check_write_back(params: Params, what: str) -> None:
+    """InputError unless requesters have a write-back buffer."""
+    if not params.requester.slots:
+        raise InputError(f"{what}: requester.slots = 0, expected a requester with a write-back buffer")
+
+
+def given_back(opcode: Opcode | EngineOpcode, completion: Completion) -> list[Command]:
     """The commands that return what a command has given to a caller who does not wait for it any more."""
     back: list[Command] = [c.Unpin(pin) for pin in completion.pins if pin is not None]
     if opcode is Opcode.OPEN_SESSION and completion.session is not None:

@@ -307,7 +307,8 @@ def test_statistics_tell_bytes_and_latencies(rig: Rig) -> None:
 
 
 def test_a_put_that_forgets_to_abort_is_found(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "put", mutate(steps.put, "    except GivenUp:", "    except ZeroDivisionError:"))
+    careless = mutate(steps._put_commands, "    except GivenUp:", "    except ZeroDivisionError:")
+    monkeypatch.setattr(steps, "_put_commands", careless)
     assert asyncio.run(cancelled_put(rig)) is Status.PENDING
 
 

@@ -126,8 +126,8 @@ MUTANTS: dict[str, tuple[Any, str, str, str, str]] = {
     "handles without generations": (
         Client,
         "put",
-        "return self._all(steps.put(session, model, key, data))",
-        "put = self._all(steps.put(session, model, key, data))\n"
+        "return self._all(steps.put(session, model, key, data, self.device.params))",
+        "put = self._all(steps.put(session, model, key, data, self.device.params))\n"
         "    return Put(put.status, put.handle and put.handle._replace(generation=1))",
         "was store",
     ),

@@ -5,9 +5,21 @@ from collections.abc import Mapping, Sequence
 from hw.params import commands as c
 from hw.params.commands import Binding, Command
 from hw.params.errors import InputError
-from hw.params.protocol import KEY_BITS, KEY_BYTES, Handle, LookupMode, ModelState, Opcode, PinId, RingId, SessionId
-from hw.params.records import LIVE, PARK, PIN, RUN, SETTINGS
+from hw.params.protocol import (
+    KEY_BITS,
+    KEY_BYTES,
+    EngineOpcode,
+    Handle,
+    LookupMode,
+    ModelState,
+    Opcode,
+    PinId,
+    RingId,
+    SessionId,
+)
+from hw.params.records import LIVE, OF_SESSION, PARK, PIN, RUN, SETTINGS
 from hw.params.registers import Bound
+from hw.params.tasks import Flush, Put, Task
 from sw.driver.transport.administration import bound_of
 
 
@@ -52,6 +64,10 @@ def _operands(command: Command) -> dict[str, int]:  # noqa: PLR0911, PLR0912 (on
             return {"model": model}
         case c.SetEpoch(epoch):
             return {"slot": epoch}
+        case Put(model, key, data, session):
+            return {"model": model, "subject": key, "length": len(data), "slot": session.pack()}
+        case Flush(session) if session is not None:
+            return {"flags": OF_SESSION, "slot": session.pack()}
         case _:
             return {}
 
@@ -126,5 +142,17 @@ def _administrative(fields: Mapping[str, int], settings: Mapping[str, int]) -> C
             return c.Retire(model)
         case Opcode.SET_EPOCH:
             return c.SetEpoch(slot)
+        case _:
+            return None
+
+
+def task_of(fields: Mapping[str, int], data: bytes) -> Task | None:
+    """The task of a descriptor, with the bytes of a PUT; None for one that is for no engine."""
+    session = SessionId.unpack(fields["slot"])
+    match fields["opcode"]:
+        case EngineOpcode.PUT:
+            return Put(fields["model"], fields["subject"], data, session)
+        case EngineOpcode.FLUSH:
+            return Flush(session if fields["flags"] & OF_SESSION else None)
         case _:
             return None

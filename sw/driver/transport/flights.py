@@ -8,6 +8,7 @@ from hw.params.commands import Command, Lookup, Read, Write
 from hw.params.errors import InputError
 from hw.params.params import Params
 from hw.params.records import DESCRIPTOR, PAGE_SHIFTS, SCATTERED
+from hw.params.tasks import Put
 from sw.driver.transport.bus import Bus
 from sw.driver.transport.descriptors import fields_of, packed_keys
 
@@ -60,7 +61,7 @@ class Flights:
             DESCRIPTOR.pack(**flight.fields)
         except InputError:
             return None
-        if isinstance(command, Write):
+        if isinstance(command, Write | Put):
             if not command.data:
                 return None
             self._map(port, flight, memoryview(command.data), writable=False)

@@ -9,9 +9,11 @@ from hw.params.errors import InputError
 from hw.params.orderlog import Restarted, Taken
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, RingId, Status
+from hw.params.tasks import Task
 from pymodel.spec.internal import IllegalOperation
 from sw.driver.errors import Diverged
 from sw.driver.transport.base import Arrival
+from sw.driver.transport.engines import Engines
 from sw.driver.transport.recording import Count, Name, Poll, Recording, Returned, Took, digest
 from sw.driver.transport.specified import SpecifiedTransport
 
@@ -34,8 +36,9 @@ class FollowingTransport(SpecifiedTransport):
         self._done = [0 for _ in self._slices]
         self._steps = recording.steps
         self._step = 0
+        self._engines = Engines(params)
         self._commands: dict[Name, tuple[int, Command]] = {}
-        """Commands under way, and the slice of each."""
+        """Commands and tasks under way, and the slice of each."""
         self._into: dict[Name, memoryview] = {}
         self._completed: dict[Name, Completion] = {}
         self._told: defaultdict[tuple[int, int], deque[Message]] = defaultdict(deque)
@@ -52,6 +55,8 @@ class FollowingTransport(SpecifiedTransport):
         operation = operations[number]
         if isinstance(operation, Took):
             at, command = self._commands.get((operation.ring, operation.tag), (slice_, None))
+            if isinstance(command, Task):
+                command = self._engines.command(operation.ring, operation.tag)
             if command is None or at != slice_:
                 raise Diverged(f"entry {number:,} of {self._log(slice_)}, {operation}: no such command was submitted")
             operation = Taken(operation.ring, operation.tag, command, operation.item)
@@ -61,10 +66,18 @@ class FollowingTransport(SpecifiedTransport):
             raise Diverged(f"entry {number:,} of {self._log(slice_)}, {operation}: not legal here, {error}") from None
         self._done[slice_] += 1
         for output in outputs:
-            if isinstance(output, Completion):
-                self._completed[output.ring, output.tag] = output
-            else:
+            if not isinstance(output, Completion):
                 self._told[slice_, output.port].append(output)
+            elif self._engines.command(output.ring, output.tag) is not None:
+                self._engines.go_on(output)
+            else:
+                self._completed[output.ring, output.tag] = output
+        self._end_tasks()
+
+    def _end_tasks(self) -> None:
+        """Note which tasks have ended."""
+        self._completed |= {(each.ring, each.tag): each for each in self._engines.ended}
+        self._engines.ended.clear()
 
     def _log(self, slice_: int) -> str:
         """An order log in messages."""
@@ -93,6 +106,9 @@ class FollowingTransport(SpecifiedTransport):
         if (ring, tag) in self._commands:
             raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
         self._commands[ring, tag] = slice_, command
+        if isinstance(command, Task):
+            self._engines.begin(ring, tag, command, slice_)
+            self._end_tasks()
         if into is not None:
             self._into[ring, tag] = into
 
@@ -150,6 +166,8 @@ class FollowingTransport(SpecifiedTransport):
             raise Diverged(f"{self._where()}: {recorded.completion} arrived, but no such command was submitted")
         into = self._into.pop(name, None)
         if not recorded.logged:
+            self._engines.forget(*name)
+            self._end_tasks()
             self._expired[slice_] += recorded.completion.status is Status.UNAVAILABLE
             return replace(recorded.completion)
         completion = self._completed.pop(name, None)

@@ -11,6 +11,7 @@ from hw.params.errors import InputError
 from hw.params.params import Params
 from hw.params.protocol import REGISTERS, RingId, Status
 from hw.params.records import DESCRIPTOR, LOST
+from hw.params.tasks import Task
 from hw.rdl import register_map, requester_map
 from sw.driver.arguments import time_of
 from sw.driver.discovery import discover
@@ -51,7 +52,8 @@ class Lane:
 class MmioTransport(Transport):
     """Gives each ring of each port a queue pair; those that somebody has left in use are taken out of service first.
 
-    Buffers are mapped where they are, from ``submit`` to the completion. When a ring is full, commands wait here. Of
+    Buffers are mapped where they are, from ``submit`` to the completion. When a ring is full, commands wait here, and
+    tasks, with all behind them, when the requester has as many as it takes. Of
     administrative commands under REGISTERS the ADMIN registers take one at a time.
 
     A command that has no answer in time takes its ring out of service, as a failed ring: all that it has ends
@@ -207,7 +209,7 @@ class MmioTransport(Transport):
     def _send(self, lane: Lane) -> None:
         """Give the device what waits, as long as its ring has room."""
         pair = lane.pair
-        while lane.waiting and pair.room:
+        while lane.waiting and pair.room and not self._crowded(pair.ring.port, lane.waiting[0].command):
             flight = lane.waiting.popleft()
             slot = pair.take()
             if flight.keys:
@@ -222,6 +224,14 @@ class MmioTransport(Transport):
                 pair.push(slot, DESCRIPTOR.pack(**flight.fields, tag=slot))
             except RegisterError as error:
                 self._kill(lane, f"its doorbell was refused: {error}")
+
+    def _crowded(self, port: int, command: Command) -> bool:
+        """Whether it is a task and the requester has as many as leave two contexts to others: it would refuse it."""
+        if not isinstance(command, Task):
+            return False
+        lanes = (lane for ring, lane in self._lanes.items() if ring.port == port)
+        tasks = sum(isinstance(flight.command, Task) for lane in lanes for flight in lane.flights.values())
+        return tasks >= self.params.requester.commands - 2
 
     def _administer(self) -> None:
         """Give the registers of each slice the next command; a ring that is out of service is set up before it is
@@ -278,7 +288,7 @@ class MmioTransport(Transport):
         for lane in self._lanes.values():
             if lane.flights:
                 self._harvest(lane)
-                self._send(lane)
+            self._send(lane)
         for administrator in self._administrators:
             self._tell_ended(administrator.ended())
         self._administer()
@@ -389,7 +399,7 @@ class MmioTransport(Transport):
             self._kill(lane, f"its loss was refused: {error}")
         while lane.flights or lane.waiting:
             self._collect()
-            if lane.flights:
+            if lane.flights or lane.waiting:
                 self._rest()
                 self._end_late()
         deadline = self._deadline(ring)

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from hw.params.commands import Command, Completion, Message, Read
 from hw.params.orderlog import Operation, Taken
 from hw.params.protocol import RingId, Status
+from hw.params.tasks import Flush
 from sw.driver.transport.base import Arrival
 from sw.driver.transport.observed import Observer
 
@@ -16,7 +17,10 @@ Name = tuple[RingId, int]
 
 @dataclass(frozen=True, slots=True)
 class Took(Operation):
-    """A command is taken, or its item number ``item``: ``Taken``, of a command that whoever follows has too."""
+    """A command is taken, or its item number ``item``: ``Taken``, of a command that whoever follows has too.
+
+    By the name of a task it is the command of the engine that the task has under way: one at a time.
+    """
 
     ring: RingId
     tag: int
@@ -38,7 +42,8 @@ class Returned:
     """A completion as it arrived, its data left out.
 
     - `digest`: of the data of a READ that ended OK, if it had a buffer.
-    - `logged`: the order log has the command; else the requester has refused it, or it had expired at the port.
+    - `logged`: the order log has the command, or one of a PUT; else the requester has refused it, or it had expired at
+      the port. A FLUSH, which no log has, counts as logged: those before it say when it may end.
     """
 
     completion: Completion
@@ -91,6 +96,8 @@ class Recorder(Observer):
         self, ring: RingId, tag: int, command: Command, into: memoryview | None, *, cycle: int | None, slice_: int
     ) -> None:
         self._into[ring, tag] = into if isinstance(command, Read) else None
+        if isinstance(command, Flush):
+            self._taken.add((ring, tag))
 
     def polled(self, arrivals: Sequence[Arrival] | None) -> None:
         until = self._catch_up()

@@ -8,9 +8,11 @@ from hw.params.errors import InputError
 from hw.params.orderlog import Operation, Timer
 from hw.params.params import Params
 from hw.params.protocol import REGISTER_TAG, REGISTERS, RingId, Status
+from hw.params.tasks import Task
 from pymodel.spec.state import NOBODY
 from pymodel.stimulus.scheduler import Policy, Scheduler
 from sw.driver.transport.base import Arrival
+from sw.driver.transport.engines import Engines
 from sw.driver.transport.specified import SpecifiedTransport
 
 PATIENCE = 100
@@ -31,7 +33,9 @@ class SpecificationTransport(SpecifiedTransport):
         ]
         self._alone = self._schedulers[0] if len(self._schedulers) == 1 else None
         self._random = Random(seed)
-        self._names: set[tuple[RingId, int]] = set()
+        self._engines = Engines(params)
+        self._names: dict[tuple[RingId, int], int] = {}
+        """Commands and tasks under way, and the slice of each."""
         self._into: dict[tuple[RingId, int], memoryview] = {}
         self._arrived: list[Arrival] = []
         self._idled = 0
@@ -66,24 +70,40 @@ class SpecificationTransport(SpecifiedTransport):
         name = ring, tag
         if name in self._names:
             raise InputError(f"tag {tag} of {ring} is in use, expected one that has no command under way")
-        self._schedulers[slice_].submit(ring, tag, command)
-        self._names.add(name)
+        first = self._engines.begin(ring, tag, command, slice_) if isinstance(command, Task) else command
+        if first is not None:
+            self._schedulers[slice_].submit(ring, tag, first)
+        self._names[name] = slice_
         if into is not None:
             self._into[name] = into
 
     def poll(self) -> list[Arrival]:
-        while not self._arrived:
+        while not (arrived := self._collected()):
             scheduler = self._alone or self._turn()
             if not scheduler.idle:
                 self._arrived = scheduler.step()
             elif not self._expires or not self._expire():
                 break
-        arrived, self._arrived = self._arrived, []
         for arrival in arrived:
             if isinstance(arrival, Completion):
                 name = arrival.ring, arrival.tag
-                self._names.discard(name)
+                self._names.pop(name, None)
                 self._deliver(arrival, self._into.pop(name, None))
+        return arrived
+
+    def _collected(self) -> list[Arrival]:
+        """What is for software: of engines, the ends of tasks alone; their next commands are given to the slices."""
+        arrived: list[Arrival] = []
+        for arrival in self._arrived:
+            if isinstance(arrival, Completion) and self._engines.command(arrival.ring, arrival.tag) is not None:
+                following = self._engines.go_on(arrival)
+                if following is not None:
+                    slice_ = self._names[arrival.ring, arrival.tag]
+                    self._schedulers[slice_].submit(arrival.ring, arrival.tag, following)
+            else:
+                arrived.append(arrival)
+        arrived += self._engines.ended
+        self._arrived, self._engines.ended = [], []
         return arrived
 
     def _turn(self) -> Scheduler:

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hw.params.commands import Command, Completion, Message
 from hw.params.params import Params
-from hw.params.protocol import KEY_BYTES, TAG_BITS, Opcode, RingId, Status
+from hw.params.protocol import KEY_BYTES, TAG_BITS, EngineOpcode, Opcode, RingId, Status
 from hw.params.records import (
     ALIGNMENT,
     COMPLETION,
@@ -19,7 +19,8 @@ from hw.params.records import (
     SCATTERED,
 )
 from hw.rdl import requester_map
-from sw.driver.transport.descriptors import command_of
+from sw.driver.transport.descriptors import command_of, task_of
+from sw.driver.transport.engines import Engines
 from sw.driver.transport.loopback.memory import Memory, Refused
 from sw.driver.transport.loopback.written import message_of, names_of
 from sw.driver.transport.registers import RegisterFile, Window
@@ -65,6 +66,7 @@ class Requester:
         self._lose = lose
         self._queues = [Queue(index) for index in range(params.tables.rings_per_port)]
         self._contexts: dict[int, tuple[Queue, dict[str, int], bool]] = {}
+        self._engines = Engines(params)
         self._uses: Counter[int] = Counter()
         self._events = Queue(0)
         self._lost = False
@@ -197,19 +199,35 @@ class Requester:
         data, bad = b"", False
         if fields["opcode"] == Opcode.LOOKUP:
             data, bad = self._keys(fields["data"], fields["count"] * KEY_BYTES)
-        elif fields["opcode"] == Opcode.WRITE:
+        elif fields["opcode"] in (Opcode.WRITE, EngineOpcode.PUT):
             data = bytes(fields["length"])
             try:
                 data = b"".join(self.memory.read(at, size) for at, size in self._places(fields, len(data)))
             except Refused:
                 bad = True
-        command = command_of(fields, data)
         self._contexts[number] = queue, fields, bad
-        self._uses[number] += 1
-        if command is None:
-            self._complete(number, {"status": Status.INVALID})
+        task, ring = task_of(fields, data), self._ring(queue)
+        if task is None:
+            command = command_of(fields, data)
         else:
-            self._give(self._ring(queue), self._tag(number), command, fields["slice"])
+            command = self._engines.begin(ring, number, task, fields["slice"], refused=bad)
+        if command is not None:
+            self._begin(number, command)
+        elif task is None:
+            self._complete(number, {"status": Status.INVALID})
+        self._end_tasks()
+
+    def _begin(self, number: int, command: Command) -> None:
+        """Give the node the command of a context, or the next one of its task."""
+        queue, fields, _ = self._contexts[number]
+        self._uses[number] += 1
+        self._give(self._ring(queue), self._tag(number), command, fields["slice"])
+
+    def _end_tasks(self) -> None:
+        """Complete what engines have done."""
+        while self._engines.ended:
+            each = self._engines.ended.pop(0)
+            self._complete(each.tag, {"status": each.status, "count": each.count} | names_of(each.handle, None))
 
     def _keys(self, address: int, length: int) -> tuple[bytes, bool]:
         """The keys of a LOOKUP, up to the first beat that memory refuses, if it refuses any."""
@@ -228,11 +246,15 @@ class Requester:
     def _judge(self, fields: dict[str, int]) -> Status | None:
         """What the requester refuses by itself."""
         opcode, size = fields["opcode"], self._params.memory.segment_bytes
+        if opcode in set(EngineOpcode):
+            tasks = sum(fields["opcode"] in set(EngineOpcode) for _, fields, _ in self._contexts.values())
+            if tasks > self._params.requester.commands - 2:
+                return Status.NO_SPACE
         if opcode == Opcode.LOOKUP:
             aligned = (fields["data"] | fields["results"]) % ALIGNMENT == 0
             good = aligned and fields["count"] <= self._params.tables.lookup_keys
             return None if good else Status.INVALID
-        if opcode not in (Opcode.WRITE, Opcode.READ):
+        if opcode not in (Opcode.WRITE, Opcode.READ, EngineOpcode.PUT):
             return None
         if fields["flags"] & SCATTERED:
             shift = fields["page_shift"]
@@ -242,7 +264,7 @@ class Requester:
         if not good:
             return Status.INVALID
         most = max(pool.frame_bytes for pool in self._params.pools)
-        return Status.RANGE if opcode == Opcode.WRITE and fields["length"] > most else None
+        return Status.RANGE if opcode != Opcode.READ and fields["length"] > most else None
 
     def _places(self, fields: dict[str, int], length: int) -> list[tuple[int, int]]:
         """Address and size of each segment of some bytes; Refused for a page that is not aligned."""
@@ -263,6 +285,12 @@ class Requester:
         """The node has ended a command."""
         number = completion.tag % (1 << (self._params.requester.commands - 1).bit_length())
         queue, fields, bad = self._contexts[number]
+        if self._engines.command(completion.ring, number) is not None:
+            following = self._engines.go_on(replace(completion, tag=number))
+            if following is not None:
+                self._begin(number, following)
+            self._end_tasks()
+            return
         outcome = {"status": completion.status, "count": completion.count}
         outcome |= names_of(completion.handle, completion.session)
         mute = not queue.enabled
