@@ -110,6 +110,10 @@ class Params:
             f" requester.slots = {requester.slots}, expected no more than from which on it is urgent",
         )
         require(
+            not requester.sessions or requester.slots > 0,
+            f"requester.sessions = {requester.sessions} with requester.slots = 0, expected a write-back buffer",
+        )
+        require(
             requester.fill_segments <= requester.window_segments,
             f"requester.fill_segments = {requester.fill_segments} exceeds"
             f" requester.window_segments = {requester.window_segments}",

@@ -75,7 +75,7 @@ DESCRIPTOR = Record(
   room for: nothing is written behind them; of ANSWER_FENCE, the segments.
 - `subject`: the key of ALLOC and DROP; the handle of WRITE, SEAL, ABORT and READ; SETTINGS of the administrator.
 - `slot`: the session of ALLOC, CLOSE_SESSION, MIGRATE and ANSWER_FENCE, the pin of UNPIN; the epoch of SET_EPOCH; the
-  read mask of SET_PARTITION.
+  read mask of SET_PARTITION. Of WRITE, the session of the block, if the requester manages it; the node does not look.
 - `data`: of LOOKUP, the address of its keys, 16 bytes each. Of WRITE and READ, where segment number `segment` of the
   block is or goes; the others follow. With SCATTERED, the address of a list of page addresses, 8 bytes each: the first
   page has segment number `segment` at its beginning, and every page has 2**`page_shift` bytes.
@@ -212,5 +212,10 @@ What a kind has no use for is 0.
 OF_PARTITION, OF_MODEL, LOST = 1, 2, 4
 """Flags of a message."""
 
+MANAGED = 8
+"""A flag of an event alone."""
+
 EVENT = Record(doc="An entry of an event ring: a message.", fields=_MESSAGE | {"padding": 120, "phase": 8})
-"""`phase`: 1 or 0 as in a completion."""
+"""- `phase`: 1 or 0 as in a completion.
+- `flags`: also MANAGED, of FENCE: the requester answers it, software has not to.
+"""

@@ -130,6 +130,7 @@ class RequesterParams(Section):
         0, "used slots from which on write-back comes before prefetch; 0: three quarters of them", low=0, high=64
     )
     slots_low: int = param(0, "used slots below which it does not any more; 0: a quarter of them", low=0, high=64)
+    sessions: int = param(0, "sessions whose fences a requester answers; 0: software answers all", low=0, high=64)
 
     @property
     def high_mark(self) -> int:

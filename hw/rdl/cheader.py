@@ -44,7 +44,7 @@ RECORDS: dict[str, Record] = {
 FLAGS: dict[str, tuple[str, ...]] = {
     "descriptor": ("PIN", "RUN", "PARK", "LIVE", "SCATTERED", "STAGED"),
     "completion": ("PHASE", "NAMED", "GIVEN"),
-    "event": ("OF_PARTITION", "OF_MODEL", "LOST"),
+    "event": ("OF_PARTITION", "OF_MODEL", "LOST", "MANAGED"),
     "block": ("SCATTERED",),
     "arrival": ("ARRIVED", "FAILED"),
 }

@@ -3,14 +3,15 @@
 from amaranth import Cat, Const, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
+from amaranth.utils import bits_for, exact_log2
 
 from hw.params import Params, records
 from hw.params.protocol import ITEM_BITS
 from hw.rdl import requester_map
 from hw.rtl.axi import axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS, Registers
-from hw.rtl.gpu.layouts import COUNTED_PUTS, RING_SETTINGS, RING_STATE, counts_layout
+from hw.rtl.gpu.layouts import COUNTED_PUTS, COUNTED_SESSIONS, RING_SETTINGS, RING_STATE, counts_layout
+from hw.rtl.gpu.sessions import pins_layout
 
 LOW_ZEROS = exact_log2(records.ALIGNMENT)
 """Bits of the address of a ring that are always 0."""
@@ -38,6 +39,8 @@ class RequesterControl(wiring.Component):
         What it reads of each.
     away : In(1)
         The node cannot be reached.
+    sessions, pins : In
+        Sessions that are managed; pins of each ring.
     counts : In, `counts_layout()`
         What happens in this cycle.
 
@@ -55,7 +58,7 @@ class RequesterControl(wiring.Component):
 
     Counters
     --------
-    `fetched`, `refused`, `dropped` and `puts` of `counts`, since reset.
+    `fetched`, `refused`, `dropped`, `puts` and `sessions` of `counts`, since reset.
     """
 
     def __init__(self, params: Params):
@@ -70,6 +73,8 @@ class RequesterControl(wiring.Component):
                 "states": In(data.ArrayLayout(RING_STATE, rings)),
                 "event_state": In(RING_STATE),
                 "away": In(1),
+                "sessions": In(bits_for(params.requester.sessions)),
+                "pins": In(pins_layout(params)),
                 "counts": In(counts_layout()),
             }
             | ({"consumed": Out(data.ArrayLayout(ITEM_BITS, rings))} if params.requester.prefetches else {})
@@ -101,6 +106,7 @@ class RequesterControl(wiring.Component):
                 getattr(hardware, f"ring{i}_status").failed.eq(state.failed),
                 getattr(hardware, f"ring{i}_status").losing.eq(state.losing),
                 getattr(hardware, f"ring{i}_status").outstanding.eq(state.outstanding),
+                getattr(hardware, f"ring{i}_pins").pins.eq(self.pins[i]),
                 getattr(hardware, f"ring{i}_tail").tail.eq(state.tail),
                 getattr(hardware, f"ring{i}_head").head.eq(state.head),
             ]
@@ -116,11 +122,14 @@ class RequesterControl(wiring.Component):
             hardware.event_status.failed.eq(self.event_state.failed),
             hardware.event_head.head.eq(self.event_state.head),
             hardware.link_status.away.eq(self.away),
+            hardware.sessions.managed.eq(self.sessions),
         ]
         for name in ("fetched", "refused", "dropped"):
             m.d.comb += getattr(hardware, f"count_{name}").count.increment.eq(self.counts[name])
         for name, _ in COUNTED_PUTS:
             m.d.comb += getattr(hardware, f"count_puts_{name}").count.increment.eq(self.counts.puts[name])
+        for name, _ in COUNTED_SESSIONS:
+            m.d.comb += getattr(hardware, f"count_sessions_{name}").count.increment.eq(self.counts.sessions[name])
         for name in ("completion", "event", "failed", "inactive"):
             m.d.comb += hardware.interrupt_status[name].eq(self.counts[name])
         return m

@@ -6,11 +6,13 @@ from typing import Any
 from amaranth import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from hw.params import Params
 from hw.params.protocol import ITEM_BITS
 from hw.rtl.gpu.layouts import (
     COUNTED_PUTS,
+    COUNTED_SESSIONS,
     Owner,
     acknowledgement_layout,
     answer_layout,
@@ -24,9 +26,14 @@ from hw.rtl.gpu.layouts import (
     write_layout,
 )
 from hw.rtl.gpu.prefetch import Prefetch
-from hw.rtl.gpu.write_back import WriteBack, hook, seen_layout
+from hw.rtl.gpu.sessions import SessionManager, pins_layout, watched_layout
+from hw.rtl.gpu.write_back import WriteBack, seen_layout
 
-KINDS: dict[Owner, Callable[[Params], Any]] = {Owner.PREFETCH: Prefetch, Owner.WRITE_BACK: WriteBack}
+KINDS: dict[Owner, Callable[[Params], Any]] = {
+    Owner.PREFETCH: Prefetch,
+    Owner.WRITE_BACK: WriteBack,
+    Owner.SESSIONS: SessionManager,
+}
 """What each engine is."""
 
 
@@ -39,7 +46,8 @@ class Engines(wiring.Component):
     """The engines that there are: clients of the data path of a requester.
 
     An engine is given descriptors (`tasks`), begins commands of its own (`starts`), hears of their ends (`ended`), and
-    answers each task once (`answers`), after all of its own commands for it have ended.
+    answers each task once (`answers`), after all of its own commands for it have ended. The manager of sessions has no
+    tasks.
 
     Parameters
     ----------
@@ -67,7 +75,8 @@ class Engines(wiring.Component):
         As of `Starter`.
     idle : Out(1)
         No engine has anything in hand.
-    seen, counted, sessions : as of `WriteBack`, if there is one
+    seen, counted : as of `WriteBack`, if there is one
+    watched, managed, sessions, pins, counted_sessions : as of `SessionManager`, if there is one
 
     Latency and throughput, ordering and stalls, reset and errors, invariants, counters
     -----------------------------------------------------------------------------------
@@ -91,12 +100,20 @@ class Engines(wiring.Component):
             "write_beats": Out(stream.Signature(write_beat_layout(params))),
             "written": In(stream.Signature(acknowledgement_layout(params), always_ready=True)),
         }
-        write_back = {"seen": In(seen_layout(params)), "counted": Out(COUNTED_PUTS), "sessions": Out(hook(params))}
+        write_back = {"seen": In(seen_layout(params)), "counted": Out(COUNTED_PUTS)}
+        sessions = {
+            "watched": In(watched_layout(params)),
+            "managed": Out(1),
+            "sessions": Out(bits_for(params.requester.sessions)),
+            "pins": Out(pins_layout(params)),
+            "counted_sessions": Out(COUNTED_SESSIONS),
+        }
         self._streams, self._memory = tuple(streams), tuple(memory)
         super().__init__(
             {name: member.array(len(self._owners)) for name, member in streams.items()}
             | {name: member.array(len(host_owners(params))) for name, member in memory.items()}
             | (write_back if Owner.WRITE_BACK in self._owners else {})
+            | (sessions if Owner.SESSIONS in self._owners else {})
             | {
                 "running": In(rings),
                 "cutting": In(1),
@@ -112,18 +129,26 @@ class Engines(wiring.Component):
         for i, (owner, engine) in enumerate(engines.items()):
             m.submodules[owner.name.lower()] = engine
             for name in (*self._streams, *(self._memory if owner in host_owners(self._params) else ())):
-                ours, its = getattr(self, name)[i], getattr(engine, name)
-                wiring.connect(m, wiring.flipped(ours), its)
+                if name in engine.signature.members:
+                    ours, its = getattr(self, name)[i], getattr(engine, name)
+                    wiring.connect(m, wiring.flipped(ours), its)
             m.d.comb += [engine.running.eq(self.running), engine.cutting.eq(self.cutting)]
         m.d.comb += self.idle.eq(Cat(engine.idle for engine in engines.values()).all())
         if Owner.PREFETCH in engines:
             m.d.comb += engines[Owner.PREFETCH].consumed.eq(self.consumed)
         if Owner.WRITE_BACK in engines:
             write_back = engines[Owner.WRITE_BACK]
-            wiring.connect(m, write_back.sessions, wiring.flipped(self.sessions))
             m.d.comb += [
                 self.urgent.eq(write_back.urgent),
                 self.counted.eq(write_back.counted),
                 write_back.seen.eq(self.seen),
+            ]
+        if Owner.SESSIONS in engines:
+            manager = engines[Owner.SESSIONS]
+            wiring.connect(m, engines[Owner.WRITE_BACK].sessions, manager.buffer)
+            m.d.comb += [
+                manager.watched.eq(self.watched),
+                *(getattr(self, name).eq(getattr(manager, name)) for name in ("managed", "sessions", "pins")),
+                self.counted_sessions.eq(manager.counted),
             ]
         return m

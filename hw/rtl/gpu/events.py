@@ -12,6 +12,11 @@ IN_FLIGHT = 7
 """Entries on their way to memory at most."""
 
 
+def heard_layout(params: Params) -> data.StructLayout:
+    """Return the layout of a message that arrives in this cycle, from a slice."""
+    return data.StructLayout({"valid": 1, "slice": params.node.slice_bits, "message": MESSAGE})
+
+
 class Events(wiring.Component):
     """Takes MESSAGE packets, and writes an entry of the event ring for each.
 
@@ -29,6 +34,9 @@ class Events(wiring.Component):
     records : Out, stream of `record_layout(params, EVENT)`
     written : In, stream of `acknowledgement_layout(params)`, always ready
         An entry is in memory, or was refused.
+    heard, managed : Out and In
+        The message that has arrived in this cycle, as `heard_layout(params)`; somebody here answers it, and the entry
+        says so.
     cut : In(1)
         The link is being reset: forget the part of a message that is here.
     dropped, event, failed : Out(1)
@@ -66,6 +74,8 @@ class Events(wiring.Component):
                 "flits": In(stream.Signature(flit_layout(params))),
                 "records": Out(stream.Signature(record_layout(params, EVENT))),
                 "written": In(stream.Signature(acknowledgement_layout(params), always_ready=True)),
+                "heard": Out(heard_layout(params)),
+                "managed": In(1),
                 "cut": In(1),
                 "dropped": Out(1),
                 "event": Out(1),
@@ -113,6 +123,9 @@ class Events(wiring.Component):
             arrives.eq(self.flits.valid & self.flits.ready & final),
             written.eq(arrives & place),
             self.dropped.eq(arrives & ~place),
+            self.heard.valid.eq(arrives),
+            self.heard.slice.eq(flit.slice),
+            self.heard.message.eq(message),
         ]
         with m.If(self.flits.valid & self.flits.ready):
             m.d.sync += [kept[part].eq(flit.data), part.eq(Mux(final, 0, part + 1))]
@@ -130,6 +143,7 @@ class Events(wiring.Component):
                 out.address.eq(settings.completion + tail * records.EVENT.size),
                 *(out.record[name].eq(message[name]) for name, _ in MESSAGE),
                 out.record.flags.lost.eq(message.flags.lost | lost),
+                out.record.flags.managed.eq(self.managed),
                 out.record.phase.eq(phase),
                 lost.eq(0),
                 tail.eq(after),

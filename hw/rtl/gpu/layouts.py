@@ -9,7 +9,7 @@ from amaranth.utils import bits_for
 from hw.params import Params, records
 from hw.params.protocol import ITEM_BITS, RING_BITS, STATUS_BITS, TAG_BITS, EngineOpcode
 from hw.rtl.axi import axi4_read, axi4_write
-from hw.rtl.fabric.layouts import COMMAND, MESSAGE_FLAGS, flit_layout
+from hw.rtl.fabric.layouts import COMMAND, flit_layout
 from hw.rtl.layouts import handle_layout, layout_of, slot_id_layout
 
 ADDRESS_BITS = 64
@@ -28,18 +28,21 @@ class Owner(IntEnum):
     SOFTWARE = 0
     PREFETCH = 1
     WRITE_BACK = 2
+    SESSIONS = 3
 
 
 ENGINE_OPCODES = {
     Owner.PREFETCH: (EngineOpcode.PREFETCH, EngineOpcode.CANCEL),
     Owner.WRITE_BACK: (EngineOpcode.PUT, EngineOpcode.FLUSH),
+    Owner.SESSIONS: (),
 }
-"""Which descriptors are for which engine."""
+"""Which descriptors are for which engine; the manager of sessions is given none."""
 
 
 def engine_owners(params: Params) -> tuple[Owner, ...]:
     """Return the engines that a requester has."""
     has = {Owner.PREFETCH: params.requester.prefetches, Owner.WRITE_BACK: params.requester.slots}
+    has[Owner.SESSIONS] = params.requester.sessions
     return tuple(owner for owner in ENGINE_OPCODES if has[owner])
 
 
@@ -308,7 +311,7 @@ EVENT = layout_of(
     records.EVENT,
     handle=handle_layout(),
     slot=slot_id_layout(),
-    flags=MESSAGE_FLAGS,
+    flags=data.StructLayout({"of_partition": 1, "of_model": 1, "lost": 1, "managed": 1, "reserved": 4}),
 )
 
 
@@ -320,7 +323,15 @@ COUNTED_PUTS = data.StructLayout({name: 1 for name in ("taken", "existed", "seal
 """
 
 
+COUNTED_SESSIONS = data.StructLayout({name: 1 for name in ("answered", "failed", "unmanaged")})
+"""What is to be counted of the manager of sessions in this cycle.
+
+- `answered`, `failed`: the node has taken its answer to a fence, or has not.
+- `unmanaged`: a session finds no place in its table.
+"""
+
+
 def counts_layout() -> data.StructLayout:
     """Return the layout of what software can count or be interrupted by, each for one cycle."""
     names = ("fetched", "refused", "dropped", "completion", "event", "failed", "inactive")
-    return data.StructLayout({name: 1 for name in names} | {"puts": COUNTED_PUTS})
+    return data.StructLayout({name: 1 for name in names} | {"puts": COUNTED_PUTS, "sessions": COUNTED_SESSIONS})

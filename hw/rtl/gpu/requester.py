@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from amaranth import Const, Module, ResetInserter, Value
+from amaranth import Cat, Const, Module, Mux, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from hw.params import Params
-from hw.params.protocol import PORT_BITS
+from hw.params.protocol import PORT_BITS, MessageKind
 from hw.rtl.axi import axi4, axi4_lite
 from hw.rtl.csr.registers import ADDRESS_BITS
 from hw.rtl.fabric import Channel, Receiver, Transmitter, link
@@ -44,7 +44,6 @@ from hw.rtl.gpu.record_writer import RecordWriter
 from hw.rtl.gpu.rings import Rings
 from hw.rtl.gpu.sender import Sender
 from hw.rtl.gpu.starter import Starter
-from hw.rtl.gpu.write_back import hook
 from hw.rtl.shared import shared
 
 READERS, WRITERS = 4, 3
@@ -83,8 +82,6 @@ class Requester(wiring.Component):
         is high.
     renewed : Out(1)
         Meanwhile: every command has ended, and the link may be used again.
-    sessions : Out, `hook(params)`
-        What the manager of sessions may ask of the write-back buffer, if there is one.
 
     Latency and throughput
     ----------------------
@@ -129,7 +126,6 @@ class Requester(wiring.Component):
                 "restarting": In(1),
                 "renewed": Out(1),
             }
-            | ({"sessions": Out(hook(params))} if params.requester.slots else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -364,6 +360,8 @@ class Requester(wiring.Component):
         ]
         if self._params.requester.slots:
             self._show(m, engines)
+        if self._params.requester.sessions:
+            self._watch(m, engines)
         for i in range(len(engines.tasks)):
             wiring.connect(m, self._starter.tasks[i], engines.tasks[i])
             wiring.connect(m, engines.starts[i], self._starter.own[i])
@@ -379,7 +377,6 @@ class Requester(wiring.Component):
     def _show(self, m: Module, engines: Engines) -> None:
         """What the write-back buffer sees of all else."""
         seen, mover, moves, released = engines.seen, self._mover, self._sender.moves, self._completer.released
-        wiring.connect(m, engines.sessions, wiring.flipped(self.sessions))
         m.d.comb += [
             *(fence.eq(ring.fence) for fence, ring in zip(seen.fences, self._control.rings, strict=True)),
             seen.released.eq(released.valid),
@@ -391,4 +388,36 @@ class Requester(wiring.Component):
             seen.sent.valid.eq(mover.flits.valid & mover.flits.ready),
             seen.sent.flit.eq(mover.flits.payload),
             self._control.counts.puts.eq(engines.counted),
+        ]
+
+    def _watch(self, m: Module, engines: Engines) -> None:
+        """What the manager of sessions sees of all else, and tells."""
+        watched, starts, done = engines.watched, self._fetcher.starts, self._ender.software
+        begun, ended, fence, heard = watched.begun, watched.ended, watched.fence, self._events.heard
+        descriptor, control = starts.payload.descriptor, self._control
+        m.d.comb += [
+            begun.valid.eq(starts.valid & starts.ready),
+            begun.context.eq(self._contexts.next_tag),
+            begun.opcode.eq(descriptor.opcode),
+            begun.pin.eq(descriptor.flags.pin),
+            begun.name.ring.eq(starts.payload.ring),
+            begun.name.slice.eq(descriptor.slice),
+            begun.name.session.eq(descriptor.slot.id),
+            ended.valid.eq(done.valid & done.ready),
+            ended.context.eq(done.payload.number),
+            ended.ring.eq(done.payload.ring),
+            ended.status.eq(done.payload.outcome.status),
+            ended.given.eq(done.payload.outcome.given),
+            ended.slot.eq(done.payload.outcome.slot),
+            ended.count.eq(Mux(done.payload.lookup, done.payload.hits, done.payload.outcome.count)),
+            fence.valid.eq(heard.valid & (heard.message.kind == MessageKind.FENCE)),
+            fence.name.ring.eq(heard.message.ring),
+            fence.name.slice.eq(heard.slice),
+            fence.name.session.eq(heard.message.slot),
+            watched.lost.eq(Cat(ring.lose for ring in control.rings)),
+            watched.settled.eq(Cat((state.outstanding == 0) & ~state.losing for state in self._rings.states)),
+            self._events.managed.eq(engines.managed),
+            control.sessions.eq(engines.sessions),
+            control.pins.eq(engines.pins),
+            control.counts.sessions.eq(engines.counted_sessions),
         ]

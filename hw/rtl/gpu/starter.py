@@ -9,6 +9,7 @@ from hw.params.protocol import TAG_BITS, Status
 from hw.rtl.gpu.check import check
 from hw.rtl.gpu.layouts import (
     ENGINE_OPCODES,
+    Owner,
     context_layout,
     engine_owners,
     issued_layout,
@@ -50,8 +51,9 @@ class Starter(wiring.Component):
 
     Ordering and stalls
     -------------------
-    Software's commands come first, then those of engines, which take turns, but for what is `urgent`. A command of an
-    engine leaves a context free to software. Stalls with `sends` and `tasks`.
+    Software's commands come first, then those of the manager of sessions, then those of other engines, which take
+    turns, but for what is `urgent`. A command of an engine leaves a context free to software. Stalls with `sends` and
+    `tasks`.
 
     Reset and errors
     ----------------
@@ -148,15 +150,20 @@ class Starter(wiring.Component):
         if not self._owners:
             m.d.comb += start.eq(software.payload)
             return
-        last, chosen = Signal(), Signal()
+        last, chosen = Signal(), Signal(range(max(2, len(self._owners))))
         m.d.comb += chosen.eq(0)
-        if len(self._owners) > 1:
-            prefetch, write_back = self.own
+        if Owner.PREFETCH in self._owners and Owner.WRITE_BACK in self._owners:
+            prefetch, write_back = self.own[:2]
             m.d.comb += chosen.eq(Mux(prefetch.valid & write_back.valid, self.urgent | ~last, write_back.valid))
+        if Owner.SESSIONS in self._owners:
+            manager = self._owners.index(Owner.SESSIONS)
+            with m.If(self.own[manager].valid):
+                m.d.comb += chosen.eq(manager)
         m.d.comb += start.eq(software.payload)
         with m.If(~software.valid & self.spare & free):
             for i, own in enumerate(self.own):
                 with m.If(chosen == i):
                     m.d.comb += [start.eq(own.payload), own.ready.eq(1), self.allocate.eq(own.valid)]
-                    with m.If(own.valid):
-                        m.d.sync += last.eq(i)
+                    if self._owners[i] is not Owner.SESSIONS:
+                        with m.If(own.valid):
+                            m.d.sync += last.eq(i)
