@@ -9,7 +9,7 @@ import google_crc32c
 from hw.params import commands as c
 from hw.params.commands import Command, Completion
 from hw.params.params import Params
-from hw.params.protocol import RingId, Status
+from hw.params.protocol import REGISTERS, RingId, Status
 from hw.params.tasks import Flush, Put, Task
 
 Commands = Generator[Command, Completion, Completion]
@@ -70,9 +70,9 @@ class Engines:
         return None if job is None else job.command
 
     def begin(self, ring: RingId, tag: int, task: Task, slice_: int, *, refused: bool = False) -> Command | None:
-        """Begin a task; returns its first command, if it has any. INVALID: there is no such engine."""
+        """Begin a task; returns its first command, if it has any. INVALID: there is no such engine, or no ring."""
         name = Name(ring, tag)
-        if not self._there:
+        if not self._there or ring == REGISTERS:
             self.ended.append(Completion(*name, Status.INVALID))
             return None
         job = self._jobs[name] = _Job(task, slice_)
