@@ -173,7 +173,7 @@ def telling(world: World) -> Software:  # noqa: PLR0915 (one story)
     def tell(count: int) -> None:
         for _ in range(count):
             slice_ = (count + len(told)) % world.params.node.slices
-            message = rng.randbytes(size - 2) + bytes([rng.getrandbits(8) & ~records.LOST])
+            message = rng.randbytes(size - 2) + bytes([rng.getrandbits(8) & ~(records.LOST | records.MANAGED)])
             told.append(message + bytes([slice_]))
             world.node.message(message + bytes(1), slice_)
 
