@@ -10,17 +10,17 @@ from driverbench import PARAMS, Rig, store
 from hw.params import commands as c
 from hw.params.protocol import ModelState
 from hw.tb.mutate import mutate
-from sw.driver import AsyncClient, Client, Device, DeviceError, SpecificationTransport, Ticket
+from sw.driver import AsyncClient, Client, Device, DeviceError, SpecificationTransport
 from sw.driver.gate import Gate
 
 CLOSED = "^the device is closed, expected a new one on a new transport$"
 
 
-def waiting(rig: Rig) -> Ticket:
-    """A READ that waits in the device, for a block that nobody writes."""
+def unwritten(rig: Rig) -> c.Read:
+    """A READ that waits in the device, until its timer has run out, for a block that nobody writes."""
     handle = rig.one.run(c.Alloc(0, 8, 512, rig.one.open())).handle
     assert handle is not None
-    return rig.one.submit(c.Read(handle, 0, 1, park=True))
+    return c.Read(handle, 0, 1, park=True)
 
 
 def caught(errors: list[Exception], call: Callable[[], object]) -> Thread:
@@ -39,14 +39,21 @@ def caught(errors: list[Exception], call: Callable[[], object]) -> Thread:
 
 @pytest.mark.parks
 def test_who_waits_is_woken(rig: Rig) -> None:
-    ticket, errors = waiting(rig), list[Exception]()
-    threads = [caught(errors, lambda: rig.device.wait(ticket)) for _ in range(3)]
+    read, errors = unwritten(rig), list[Exception]()
+    ticket = rig.one.submit(read)
+
+    def wait() -> None:
+        rig.device.wait(ticket)
+        while True:
+            rig.one.run(read)
+
+    threads = [caught(errors, wait) for _ in range(3)]
     rig.device.close()
     for thread in threads:
         thread.join()
     assert {type(error) for error in errors} == {DeviceError} and len(errors) == 3
     with pytest.raises(DeviceError, match=CLOSED):
-        rig.device.wait(ticket)
+        rig.one.run(read)
 
 
 @pytest.mark.parks

@@ -78,9 +78,12 @@ class SpecificationTransport(SpecifiedTransport):
             self._into[name] = into
 
     def poll(self) -> list[Arrival]:
-        while not (arrived := self._collected()):
+        arrived: list[Arrival] = []
+        while not arrived:
             scheduler = self._alone or self._turn()
-            if not scheduler.idle:
+            if self._arrived or self._engines.ended:
+                arrived = self._collected()
+            elif not scheduler.idle:
                 self._arrived = scheduler.step()
             elif not self._expires or not self._expire():
                 break
