@@ -26,7 +26,7 @@ def test_precedence_has_every_refusal_that_comes_before_others_once() -> None:
 
 
 def test_every_opcode_has_one_command_and_five_bits_are_enough() -> None:
-    kinds = {command.__name__: command.opcode for command in Command.__subclasses__()}
+    kinds = {each.__name__: each.opcode for each in Command.__subclasses__() if hasattr(each, "opcode")}  # no task
     assert sorted(kinds.values()) == sorted(Opcode)
     assert all(0 < opcode < 32 for opcode in Opcode)
 
