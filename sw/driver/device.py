@@ -324,7 +324,7 @@ class Device:
         try:
             for part in parts:
                 sent.append(self._send_part(ring, part))
-        except Exception:
+        except Exception:  # whatever it is goes on to the caller; what was given for nothing must go back
             for ticket in sent:
                 ticket.then = partial(self._give_back, ring, ticket.opcode)
             raise

@@ -25,6 +25,9 @@ from sw.driver.transport.loopback.memory import Memory, Refused
 from sw.driver.transport.loopback.written import message_of, names_of
 from sw.driver.transport.registers import RegisterFile, Window
 
+TASKS = frozenset(EngineOpcode)
+"""Opcodes that are for engines."""
+
 
 @dataclass(slots=True, eq=False)
 class Queue:
@@ -246,8 +249,8 @@ class Requester:
     def _judge(self, fields: dict[str, int]) -> Status | None:
         """What the requester refuses by itself."""
         opcode, size = fields["opcode"], self._params.memory.segment_bytes
-        if opcode in set(EngineOpcode):
-            tasks = sum(fields["opcode"] in set(EngineOpcode) for _, fields, _ in self._contexts.values())
+        if opcode in TASKS:
+            tasks = sum(its["opcode"] in TASKS for _, its, _ in self._contexts.values())
             if tasks > self._params.requester.commands - 2:
                 return Status.NO_SPACE
         if opcode == Opcode.LOOKUP:
